@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -53,7 +54,7 @@ func File(t testing.TB, hint string, paths ...string) string {
 			return path
 		}
 	}
-	Missing(t, fmt.Sprintf("%s", paths), hint)
+	Missing(t, strings.Join(paths, " or "), hint)
 	return ""
 }
 
