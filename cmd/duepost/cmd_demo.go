@@ -1,0 +1,5 @@
+package main
+
+type demoCmd struct{}
+
+func (c *demoCmd) Run() error { return nil }

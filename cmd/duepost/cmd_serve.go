@@ -1,0 +1,5 @@
+package main
+
+type serveCmd struct{}
+
+func (c *serveCmd) Run() error { return nil }

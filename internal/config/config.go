@@ -1,0 +1,144 @@
+// Package config is about what an operator can set: the settings of the broker with their
+// defaults, their checks and their printed form. It knows the text of a configuration file. It
+// does not read flags or the environment (the command does), and nobody below the daemon sees it.
+//
+// The tags of a field are its whole outward face: name is the flag and the key in the file,
+// DUEPOST_ plus the upper-cased name is the environment variable.
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Config is everything that can be set for one broker. Nothing changes while it runs: each
+// setting needs a restart. Start from Default.
+type Config struct {
+	// DataDir holds everything durable and is owned by one process at a time. It is created
+	// when missing. Default ./duepost-data.
+	DataDir string `name:"data-dir" json:"data-dir" default:"./duepost-data" placeholder:"DIR" help:"Directory of everything durable; one broker at a time."`
+
+	// AMQPAddr is where clients connect. Default 127.0.0.1:5672; port 0 takes a free one.
+	AMQPAddr string `name:"amqp-addr" json:"amqp-addr" default:"127.0.0.1:5672" placeholder:"HOST:PORT" help:"Where AMQP clients connect."`
+	// AMQPSAddr is where clients connect with TLS; empty (the default) listens nowhere. It
+	// needs TLSCert and TLSKey.
+	AMQPSAddr string `name:"amqps-addr" json:"amqps-addr" placeholder:"HOST:PORT" help:"Where AMQP clients connect with TLS; needs --tls-cert and --tls-key. Off when empty."`
+	// TLSCert is a PEM file with the certificate and its chain.
+	TLSCert string `name:"tls-cert" json:"tls-cert" placeholder:"FILE" help:"PEM file with the certificate and its chain."`
+	// TLSKey is a PEM file with the certificate's private key.
+	TLSKey string `name:"tls-key" json:"tls-key" placeholder:"FILE" help:"PEM file with the private key."`
+	// HTTPAddr serves /healthz. Default 127.0.0.1:15672; empty listens nowhere.
+	HTTPAddr string `name:"http-addr" json:"http-addr" default:"127.0.0.1:15672" placeholder:"HOST:PORT" help:"Where /healthz answers. Off when empty."`
+
+	// DefaultUser is the one user there is. A user named guest may connect from loopback
+	// only, whatever its password. Default guest.
+	DefaultUser string `name:"default-user" json:"default-user" default:"guest" placeholder:"NAME" help:"Name of the user. One named guest is let in from loopback only."`
+	// DefaultPass is that user's password. Default guest. On a command line other users of the
+	// machine can read it: prefer the environment or the file.
+	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" placeholder:"SECRET" help:"The user's password; better set in the environment or the file."`
+
+	// StopTimeout bounds the orderly stop; what has not ended by then is cut. Default 10s.
+	StopTimeout time.Duration `name:"stop-timeout" json:"-" default:"10s" placeholder:"DURATION" help:"Longest wait for connections to end at a stop."`
+
+	// LogLevel is the least severe level that is written: debug, info, warn or error.
+	LogLevel string `name:"log-level" json:"log-level" enum:"debug,info,warn,error" default:"info" help:"Least severe level written: ${enum}."`
+	// LogFormat is text or json. The log goes to standard error.
+	LogFormat string `name:"log-format" json:"log-format" enum:"text,json" default:"text" help:"Form of the log on standard error: ${enum}."`
+}
+
+// Secret is a value that is never printed.
+type Secret string
+
+// String masks the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "********"
+}
+
+// MarshalText masks the value.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Default returns the settings in force when nothing is said.
+func Default() Config {
+	return Config{
+		DataDir:     "./duepost-data",
+		AMQPAddr:    "127.0.0.1:5672",
+		HTTPAddr:    "127.0.0.1:15672",
+		DefaultUser: "guest",
+		DefaultPass: "guest",
+		StopTimeout: 10 * time.Second,
+		LogLevel:    "info",
+		LogFormat:   "text",
+	}
+}
+
+// Validate names all faults at once and changes nothing.
+func (c Config) Validate() error {
+	faults := []error{
+		checkAddr("amqp-addr", c.AMQPAddr),
+		checkAddr("amqps-addr", c.AMQPSAddr),
+		checkAddr("http-addr", c.HTTPAddr),
+	}
+	if c.DataDir == "" {
+		faults = append(faults, errors.New("data-dir: is empty, must name a directory"))
+	}
+	if c.AMQPAddr == "" && c.AMQPSAddr == "" {
+		faults = append(faults, errors.New("amqp-addr: is empty and so is amqps-addr, "+
+			"no client could connect; set one of them to HOST:PORT"))
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		faults = append(faults, errors.New("tls-cert, tls-key: must be set together"))
+	}
+	if c.AMQPSAddr != "" && c.TLSCert == "" {
+		faults = append(faults, errors.New("amqps-addr: needs tls-cert and tls-key"))
+	}
+	if c.DefaultUser == "" {
+		faults = append(faults, errors.New("default-user: is empty, must be a name"))
+	}
+	if c.StopTimeout <= 0 {
+		faults = append(faults, fmt.Errorf("stop-timeout: is %v, must be above 0", c.StopTimeout))
+	}
+	faults = append(faults, checkWord("log-level", c.LogLevel, "debug", "info", "warn", "error"),
+		checkWord("log-format", c.LogFormat, "text", "json"))
+	return errors.Join(faults...)
+}
+
+// JSON is the effective configuration as a configuration file, secrets masked.
+func (c Config) JSON() ([]byte, error) {
+	type plain Config
+	return json.MarshalIndent(struct {
+		plain
+		StopTimeout string `json:"stop-timeout"`
+	}{plain(c), c.StopTimeout.String()}, "", "  ")
+}
+
+// checkAddr accepts HOST:PORT with a numeric port, and nothing at all.
+func checkAddr(name, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%s: %q is not HOST:PORT, such as 127.0.0.1:5672 or [::1]:5672", name, addr)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%s: port %q is not a number from 0 to 65535", name, port)
+	}
+	return nil
+}
+
+// checkWord accepts one of a few words.
+func checkWord(name, word string, allowed ...string) error {
+	for _, a := range allowed {
+		if word == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %q is not one of %v", name, word, allowed)
+}
