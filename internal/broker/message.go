@@ -1,0 +1,53 @@
+package broker
+
+import (
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// Message is what a client publishes. All of it are views that are read during the call only.
+type Message struct {
+	Exchange   []byte
+	RoutingKey []byte
+
+	// Props are the encoded properties, flags first, as in a content header.
+	Props []byte
+
+	// Properties are Props decoded. The headers must have been validated, as
+	// amqp.Properties.Decode does.
+	Properties *amqp.Properties
+
+	Body []byte
+
+	// Mandatory says that the publisher wants to know when nobody takes the message.
+	// It changes nothing here: Result.Routed is right in any case.
+	Mandatory bool
+}
+
+// Result is what became of a message that was published without an error.
+type Result struct {
+	// Routed is whether a queue, a delayed exchange or a reply consumer took the message.
+	// If not, a mandatory message is to be returned with 312 NO_ROUTE.
+	Routed bool
+
+	// Rejected is whether a queue that is full refused the message [rmq reject-publish].
+	// If so it is to be nacked on a channel in confirm mode.
+	Rejected bool
+
+	// LSN is what must be durable before the message may be confirmed; 0 means that there
+	// is nothing to wait for.
+	LSN store.LSN
+}
+
+// Returned is a message that goes back to its publisher: a copy, owned by whoever gets it.
+type Returned struct {
+	Exchange, RoutingKey, Props, Body []byte
+}
+
+// Delivery is a message on its way to a consumer.
+type Delivery struct {
+	Queue       *Queue // nil for a direct reply
+	Pos         uint64 // names the message in the queue; for Ack, Requeue and Reject
+	Redelivered bool
+	Record      store.Record
+}
