@@ -79,6 +79,11 @@ func (t RawTable) AppendWithout(dst []byte, keys ...string) []byte {
 	return dst
 }
 
+// AppendRawField appends one pair from its parts, without any length around it.
+func AppendRawField[S ~string | ~[]byte](dst []byte, key S, v RawValue) []byte {
+	return v.append(AppendShortStr(dst, key))
+}
+
 func contains(keys []string, k []byte) bool {
 	for _, key := range keys {
 		if string(k) == key {

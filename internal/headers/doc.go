@@ -1,0 +1,43 @@
+// Package headers is the contract of the message headers the broker itself
+// reads and writes: how long to delay a message, what a released message shows,
+// and further routing keys.
+//
+// It knows names, types and meaning. It does not know exchanges, queues or
+// clocks: the instant a message was accepted is given to it.
+//
+// Invariant: reading a message's headers allocates nothing unless they are
+// refused.
+package headers
+
+// Names of the headers the broker reads or writes. Names are case-sensitive.
+const (
+	// XDelay is a delay in milliseconds from acceptance.
+	XDelay = "x-delay"
+	// DeliveryDelay is a delay in milliseconds from acceptance.
+	DeliveryDelay = "x-opt-delivery-delay"
+	// DeliveryTime is an instant in milliseconds since 1970.
+	DeliveryTime = "x-opt-delivery-time"
+	// DelayKey names a delayed message so that it can be cancelled.
+	DelayKey = "x-delay-key"
+	// DelayCancel cancels the delayed message of that key.
+	DelayCancel = "x-delay-cancel"
+
+	// CC holds further routing keys.
+	CC = "CC"
+	// BCC holds further routing keys that no consumer sees.
+	BCC = "BCC"
+
+	// XDeath is the history of dead-lettering.
+	XDeath = "x-death"
+	// FirstDeathReason and its like repeat the oldest entry of XDeath.
+	FirstDeathReason   = "x-first-death-reason"
+	FirstDeathQueue    = "x-first-death-queue"
+	FirstDeathExchange = "x-first-death-exchange"
+	// LastDeathReason and its like repeat the newest entry of XDeath.
+	LastDeathReason   = "x-last-death-reason"
+	LastDeathQueue    = "x-last-death-queue"
+	LastDeathExchange = "x-last-death-exchange"
+
+	// DeliveryCount is how often a quorum queue tried to deliver before.
+	DeliveryCount = "x-delivery-count"
+)
