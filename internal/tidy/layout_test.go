@@ -1,0 +1,59 @@
+package tidy
+
+import "slices"
+
+// Modules that packages may use.
+const (
+	amqpClient = "github.com/rabbitmq/amqp091-go"
+	kong       = "github.com/alecthomas/kong"
+	goCmp      = "github.com/google/go-cmp"
+	xSys       = "golang.org/x/sys"
+	hdr        = "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// allowedModules are the direct dependencies that go.mod may have. docs/decisions says why
+// each is there; a new one needs the same.
+func allowedModules() []string { return []string{amqpClient, kong, goCmp, xSys, hdr} }
+
+// maxModules is how many direct dependencies we allow ourselves.
+const maxModules = 8
+
+// testModules may be used by any test.
+func testModules() []string { return []string{goCmp, amqpClient} }
+
+// layout says for each package what it may import besides the standard library: packages of
+// this module by directory ("" is the root package), other modules by path. Tests are free
+// within the module. Directories below internal must have a row; others may.
+//
+// The directions: server -> broker -> {delay, store}; the bytes of the protocol (wire) and its
+// meaning (broker) never meet; only daemon knows all parts.
+func layout() map[string][]string {
+	internal := func(names ...string) []string {
+		for i, n := range names {
+			names[i] = "internal/" + n
+		}
+		return names
+	}
+	with := func(a []string, b ...string) []string { return slices.Concat(a, b) }
+	return map[string][]string{
+		".":      with(internal("amqp", "headers"), amqpClient),
+		"ladder": {""}, "once": {""}, "outbox": {""}, "sweep": {""},
+		"duepostest":    with(internal("config", "daemon")),
+		"cmd/duepost":   with(internal("amqp", "auth", "config", "daemon", "headers", "httpapi"), "", amqpClient, kong, hdr),
+		"internal/amqp": {}, "internal/requirement": {}, "internal/tidy": {}, "internal/auth": {},
+		"internal/wire":      internal("amqp"),
+		"internal/headers":   internal("amqp"),
+		"internal/store":     {xSys},
+		"internal/delay":     with(internal("store"), xSys),
+		"internal/broker":    internal("amqp", "headers", "delay", "store"),
+		"internal/server":    internal("amqp", "wire", "broker", "auth", "store"), // of store only LSN and Waiter
+		"internal/load":      with(internal("amqp", "headers"), amqpClient, hdr),
+		"internal/relay":     with(internal("amqp", "headers"), amqpClient),
+		"internal/gateway":   internal("amqp", "headers", "wire"),
+		"internal/config":    {kong},
+		"internal/dashboard": {},
+		"internal/httpapi":   internal("amqp", "auth", "broker", "dashboard", "delay"),
+		"internal/daemon": with(internal("amqp", "auth", "broker", "config", "dashboard", "delay", "gateway",
+			"httpapi", "relay", "server", "store"), xSys),
+	}
+}
