@@ -1,0 +1,4 @@
+package store
+
+// OS returns the file system of the operating system.
+func OS() FS { return nil }

@@ -1,0 +1,51 @@
+package store
+
+// Recovery is what Open found. Pending delayed entries are not in it: they are
+// in place already.
+type Recovery struct {
+	Definitions []Definition     // in key order
+	Queues      []RecoveredQueue // in id order
+	Damages     []Damage         // corruption that was skipped
+	Cut         *Cut             // the torn tail, if there was one
+	Frames      uint64           // replayed
+	Records     uint64           // replayed
+}
+
+// Definition is one stored key and its value.
+type Definition struct {
+	Key   string
+	Value []byte
+}
+
+// RecoveredQueue is what is left in one queue. Queues that the broker does not
+// know are to be dropped by it (Batch.DropQueue).
+type RecoveredQueue struct {
+	ID      uint32
+	Next    uint64  // every position handed out from now on must be at least this
+	Entries []Entry // ascending Pos
+}
+
+// Entry is one message in a recovered queue.
+type Entry struct {
+	Pos        uint64
+	Ref        Ref
+	Arrived    int64 // unix ms
+	TTL        int64 // ms, -1 = none
+	Persistent bool
+}
+
+// Damage is corruption that recovery skipped.
+type Damage struct {
+	File    string
+	Offset  int64
+	Length  int64 // bytes skipped
+	Reason  string
+	Records int  // records known to be lost, 0 if that cannot be told
+	Control bool // acknowledgements, moves or cancels may be among them: what they ended may be seen again
+}
+
+// Cut is the torn tail: writes that were never confirmed, cut off.
+type Cut struct {
+	File   string
+	Offset int64
+}
