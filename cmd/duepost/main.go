@@ -45,6 +45,7 @@ func run(ctx context.Context, args []string, p process) int {
 
 	var app cli
 	var exited *int
+	vars := &settings{lookupEnv: p.lookupEnv, variables: map[*kong.Flag]string{}}
 	unspecified := len(args) == 0
 	if unspecified {
 		args = []string{"--help"}
@@ -55,9 +56,9 @@ func run(ctx context.Context, args []string, p process) int {
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { exited = &code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		nameVariables(),
-		kong.ValueFormatter(helpText),
-		kong.Resolvers(&settings{lookupEnv: p.lookupEnv}),
+		kong.PostBuild(vars.name),
+		kong.ValueFormatter(vars.help),
+		kong.Resolvers(vars),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(p),
 	)
@@ -102,12 +103,4 @@ func usageHint(app *kong.Application, first string) string {
 		}
 	}
 	return "duepost --help lists the verbs"
-}
-
-// helpText adds a flag's environment variable to its help.
-func helpText(v *kong.Value) string {
-	if v.Flag == nil || len(v.Flag.Envs) == 0 {
-		return v.Help
-	}
-	return fmt.Sprintf("%s ($%s)", v.Help, v.Flag.Envs[0])
 }

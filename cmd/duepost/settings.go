@@ -19,6 +19,7 @@ const envPrefix = "DUEPOST_"
 // override the environment, and because tests give it their own environment.
 type settings struct {
 	lookupEnv func(name string) (string, bool)
+	variables map[*kong.Flag]string
 	file      config.File
 	loaded    bool
 }
@@ -28,7 +29,7 @@ func (s *settings) Validate(*kong.Application) error { return nil }
 
 // Resolve answers for one flag that was not given on the command line; nil means no answer.
 func (s *settings) Resolve(c *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
-	for _, name := range flag.Envs {
+	if name, ok := s.variables[flag]; ok {
 		if v, ok := s.lookupEnv(name); ok {
 			return v, nil
 		}
@@ -80,18 +81,24 @@ func isFileSetting(f *kong.Flag) bool {
 	return !slices.Contains([]string{"help", "config", "print-config"}, f.Name)
 }
 
-// nameVariables gives every flag of serve, and --url of the client verbs, its environment
-// variable. kong shows the name in the help; settings reads it.
-func nameVariables() kong.Option {
-	return kong.PostBuild(func(k *kong.Kong) error {
-		for _, verb := range k.Model.Children {
-			for _, f := range verb.Flags {
-				if verb.Name == "serve" && f.Name != "print-config" || f.Name == "url" {
-					name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-					f.Envs = append(f.Envs, envPrefix+name)
-				}
+// name gives every flag of serve, and --url of the client verbs, its environment variable.
+func (s *settings) name(k *kong.Kong) error {
+	for _, verb := range k.Model.Children {
+		for _, f := range verb.Flags {
+			if verb.Name == "serve" && (f.Name == "config" || isFileSetting(f)) || f.Name == "url" {
+				name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+				s.variables[f] = envPrefix + name
 			}
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// help is a flag's help with its environment variable.
+func (s *settings) help(v *kong.Value) string {
+	name, ok := s.variables[v.Flag]
+	if !ok {
+		return v.Help
+	}
+	return fmt.Sprintf("%s ($%s)", v.Help, name)
 }
