@@ -1,8 +1,6 @@
 package headers
 
-import (
-	"github.com/duepost/duepost/internal/amqp"
-)
+import "github.com/duepost/duepost/internal/amqp"
 
 // MaxDelay is the longest delay in milliseconds: 100 years of 365 days.
 const MaxDelay int64 = 100 * 365 * 24 * 60 * 60 * 1000
@@ -51,12 +49,15 @@ func ParseDelay(h amqp.RawTable, acceptedMillis int64) (Delay, error) {
 	if err != nil || s == (settings{}) {
 		return Delay{}, err
 	}
-	millis := s.decide(acceptedMillis)
-	if millis > MaxDelay {
-		return Delay{}, tooLong(s.deciding(), millis)
-	}
-	if s.delay.millis < 0 || s.xDelay.millis < 0 || millis <= 0 {
+	if s.delay.millis < 0 || s.xDelay.millis < 0 {
 		return Delay{}, nil
+	}
+	millis := s.decide(acceptedMillis)
+	if millis <= 0 {
+		return Delay{}, nil
+	}
+	if millis > MaxDelay {
+		return Delay{}, tooLong(DeliveryTime, millis)
 	}
 	d := Delay{
 		Due:                acceptedMillis + millis,
@@ -115,17 +116,6 @@ func (s *settings) decide(acceptedMillis int64) int64 {
 		return s.delay.millis
 	}
 	return s.xDelay.millis
-}
-
-// deciding returns the name of the header that decides.
-func (s *settings) deciding() string {
-	switch {
-	case s.time.present:
-		return DeliveryTime
-	case s.delay.present:
-		return DeliveryDelay
-	}
-	return XDelay
 }
 
 func tooLong(name string, millis int64) error {
