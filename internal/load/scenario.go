@@ -217,15 +217,15 @@ func (o Options) share(p *publisher) uint64 {
 }
 
 // spent notes what the time between two samples cost.
-func (res *Result) spent(a, b sample, messages uint64) {
-	res.SteadySeconds = round2(b.at.Sub(a.at).Seconds())
-	res.RSSStartMiB = mebibytes(a.rssBytes)
+func (r *Result) spent(a, b sample, messages uint64) {
+	r.SteadySeconds = round2(b.at.Sub(a.at).Seconds())
+	r.RSSStartMiB = mebibytes(a.rssBytes)
 	if messages == 0 {
 		return
 	}
 	per := func(d time.Duration) float64 { return round2(float64(d.Microseconds()) / float64(messages)) }
-	res.BrokerMicros = per(b.broker - a.broker)
-	res.ClientMicros = per(b.client - a.client)
+	r.BrokerMicros = per(b.broker - a.broker)
+	r.ClientMicros = per(b.client - a.client)
 }
 
 func rate(messages uint64, a, b sample) float64 {

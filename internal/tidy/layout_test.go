@@ -38,8 +38,9 @@ func layout() map[string][]string {
 	return map[string][]string{
 		".":      with(internal("amqp", "headers"), amqpClient),
 		"ladder": {""}, "once": {""}, "outbox": {""}, "sweep": {""},
-		"duepostest":    with(internal("config", "daemon")),
-		"cmd/duepost":   with(internal("amqp", "auth", "config", "daemon", "headers", "httpapi"), "", amqpClient, kong, hdr),
+		"duepostest": with(internal("config", "daemon")),
+		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "headers", "httpapi", "load"),
+			"", amqpClient, kong, hdr),
 		"internal/amqp": {}, "internal/requirement": {}, "internal/tidy": {}, "internal/auth": {},
 		"internal/wire":      internal("amqp"),
 		"internal/headers":   internal("amqp"),
@@ -48,6 +49,7 @@ func layout() map[string][]string {
 		"internal/broker":    internal("amqp", "headers", "delay", "store"),
 		"internal/server":    internal("amqp", "wire", "broker", "auth", "store"), // of store only LSN and Waiter
 		"internal/load":      with(internal("amqp", "headers"), amqpClient, hdr),
+		"internal/demo":      with(internal("config", "daemon"), amqpClient),
 		"internal/relay":     with(internal("amqp", "headers"), amqpClient),
 		"internal/gateway":   internal("amqp", "headers", "wire"),
 		"internal/config":    {kong},
