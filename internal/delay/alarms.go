@@ -42,6 +42,7 @@ type Alarms struct {
 	forward  uint64
 	backward uint64
 	fired    uint64
+	wakes    uint64
 }
 
 // Alarm is one function with at most one instant at which to run it. Made by [Alarms.New].
@@ -55,6 +56,7 @@ type Alarm struct {
 type AlarmStats struct {
 	Set          int    // alarms that wait
 	Fired        uint64 // alarms run so far
+	Wakes        uint64 // times the timer went off
 	StepsForward uint64 // times the wall clock was seen to jump ahead
 	StepsBack    uint64 // times the wall clock was seen to jump back
 }
@@ -157,6 +159,7 @@ func (a *Alarms) Stats() AlarmStats {
 	return AlarmStats{
 		Set:          len(a.heap),
 		Fired:        a.fired,
+		Wakes:        a.wakes,
 		StepsForward: a.forward,
 		StepsBack:    a.backward,
 	}
@@ -170,10 +173,17 @@ func (a *Alarms) run() {
 		case <-a.quit:
 			return
 		case <-a.timer.C:
+			a.countWake()
 			for a.fireNext() {
 			}
 		}
 	}
+}
+
+func (a *Alarms) countWake() {
+	a.mu.Lock()
+	a.wakes++
+	a.mu.Unlock()
 }
 
 // fireNext runs the earliest alarm if the wall clock has reached it and reports whether it

@@ -5,20 +5,41 @@ import (
 	"time"
 )
 
-// backOff spaces the attempts to release an entry that its targets reject. It remembers
-// nothing about entries: an entry waits about as long as it has already waited since it was
-// first due, so the time between attempts doubles, from first up to max.
+// maxAttempts bounds how many entries a backOff remembers, about 20 MB. At the bound it
+// forgets all of them, and their next wait is a first one again; so do entries that went away
+// while they waited, of which nobody tells it.
+const maxAttempts = 1 << 20
+
+// backOff spaces the attempts to release an entry that its targets reject: the wait doubles
+// with each, from first up to max. It belongs to the engine's goroutine.
 type backOff struct {
 	first, max time.Duration
+	attempts   map[uint64]uint8 // by the entry's sequence number, which a retry keeps
 }
 
-// next returns the instant of the next attempt of an entry that was first due at firstDue.
-// A random part of up to a quarter keeps entries that were rejected together from coming
-// back together. The result is later than now.
-func (b backOff) next(firstDue, now int64) int64 {
-	wait := max(b.first.Milliseconds(), 1)
-	if waited := now - firstDue; waited > wait {
-		wait = min(waited, b.max.Milliseconds())
+func newBackOff(first, max time.Duration) backOff {
+	return backOff{first: first, max: max, attempts: map[uint64]uint8{}}
+}
+
+// next returns the instant of the next attempt for an entry that is rejected at now. A random
+// part of up to a quarter keeps entries that were rejected together from coming back together.
+func (b *backOff) next(seq uint64, now int64) int64 {
+	if len(b.attempts) >= maxAttempts {
+		clear(b.attempts)
 	}
-	return now + wait + rand.Int64N(wait/4+1)
+	n := b.attempts[seq]
+	wait := b.max
+	if shifted := b.first << n; shifted < b.max && shifted > 0 {
+		wait = shifted
+		b.attempts[seq] = n + 1 // goes on only until max is reached, so it cannot overflow
+	}
+	millis := max(wait.Milliseconds(), 1)
+	return now + millis + rand.Int64N(millis/4+1)
+}
+
+// end forgets an entry that is waited for no longer.
+func (b *backOff) end(seq uint64) {
+	if len(b.attempts) > 0 { // as good as always it is empty
+		delete(b.attempts, seq)
+	}
 }

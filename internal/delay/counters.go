@@ -13,6 +13,7 @@ type counters struct {
 	added, cancelled                   atomic.Uint64
 	batches                            atomic.Uint64
 	released, parked, retried, dropped atomic.Uint64
+	held                               atomic.Bool
 	lateness                           latenessCounters
 }
 
@@ -33,6 +34,7 @@ type Stats struct {
 	// of a retried entry counts from its last attempt.
 	Lateness Lateness
 
+	Held   bool // the disk is full; release goes on by itself when there is room
 	Failed bool // the engine has stopped for good; Err says why
 }
 
@@ -51,6 +53,7 @@ func (e *Engine) Stats() Stats {
 		Dropped:   c.dropped.Load(),
 		Batches:   c.batches.Load(),
 		Lateness:  c.lateness.load(),
+		Held:      c.held.Load(),
 		Failed:    e.Err() != nil,
 	}
 }

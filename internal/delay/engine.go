@@ -60,8 +60,6 @@ type Engine struct {
 	clock Clock
 	log   *slog.Logger
 	alarm *Alarm
-	retry backOff
-	max   int
 
 	wake chan struct{} // holds one signal: there may be something due
 	quit chan struct{}
@@ -78,12 +76,7 @@ type Engine struct {
 	failure atomic.Pointer[error] // why release has stopped for good
 	stopped atomic.Bool
 
-	// Scratch space of the goroutine.
-	sink  Sink
-	due   []store.Due
-	out   []Outcome
-	group store.Batch
-
+	release  release // the goroutine's own
 	counters counters
 }
 
@@ -110,11 +103,13 @@ func New(c Config) *Engine {
 		store: c.Store,
 		clock: c.Clock,
 		log:   c.Log.With("part", "delay"),
-		retry: backOff{first: c.RetryMin, max: c.RetryMax},
-		max:   c.MaxBatch,
 		wake:  make(chan struct{}, 1),
 		quit:  make(chan struct{}),
 		done:  make(chan struct{}),
+	}
+	e.release = release{
+		max:   c.MaxBatch,
+		retry: newBackOff(c.RetryMin, c.RetryMax),
 	}
 	e.nextDue.Store(working) // Start looks into the store
 	e.alarm = c.Alarms.New(func(int64) { e.signal() })
@@ -126,7 +121,7 @@ func (e *Engine) Start(sink Sink) {
 	e.mu.Lock()
 	e.started = true
 	e.mu.Unlock()
-	e.sink = sink
+	e.release.sink = sink
 	e.log.Info("release started", "n", e.store.PendingTotal().Count)
 	e.signal()
 	go e.run()
@@ -246,91 +241,6 @@ func (e *Engine) run() {
 			e.fail(err)
 			return
 		}
-	}
-}
-
-// releaseAll releases batch after batch until nothing is due, then sets the alarm.
-func (e *Engine) releaseAll() error {
-	e.mu.Lock()
-	e.nextDue.Store(working) // spares Add the trouble of setting the alarm
-	e.mu.Unlock()
-	for !e.stopped.Load() {
-		n, err := e.releaseDue(e.clock.Now().UnixMilli())
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			break
-		}
-	}
-	// From here on Add sets the alarm itself. An entry it put in before is seen by NextDue.
-	e.mu.Lock()
-	e.nextDue.Store(notArmed)
-	e.alarm.Clear()
-	e.mu.Unlock()
-	if due, ok := e.store.NextDue(); ok {
-		e.Expect(due)
-	}
-	return nil
-}
-
-// releaseDue releases at most one batch of what is due at now and reports how much. After an
-// error what it had taken out is neither released nor pending until the store is opened anew.
-func (e *Engine) releaseDue(now int64) (int, error) {
-	if err := e.store.Err(); err != nil {
-		return 0, err
-	}
-	// 1. Take out what is due.
-	e.due = e.store.PopDue(now, e.max, e.due[:0])
-	if len(e.due) == 0 {
-		return 0, nil
-	}
-	// 2. Ask where it goes.
-	out := e.outcomes(len(e.due))
-	e.sink.Route(e.due, out)
-	// 3. Make that one atomic group: an entry ends where its message begins.
-	e.group.Reset()
-	for i := range e.due {
-		e.record(&e.due[i], &out[i], now)
-	}
-	if _, err := e.store.Commit(&e.group); err != nil {
-		return 0, fmt.Errorf("commit release: %w", err)
-	}
-	// 4. Hand over. A delivery does not wait for the group to be synced: a crash before
-	// that repeats it, which at-least-once allows.
-	e.sink.Push(e.due, out)
-	e.counters.count(e.due, out, e.clock.Now())
-	return len(e.due), nil
-}
-
-// outcomes returns n zero outcomes whose Targets keep their capacity.
-func (e *Engine) outcomes(n int) []Outcome {
-	for len(e.out) < n {
-		e.out = append(e.out, Outcome{})
-	}
-	out := e.out[:n]
-	for i := range out {
-		out[i] = Outcome{Targets: out[i].Targets[:0]}
-	}
-	return out
-}
-
-// record writes the outcome of one entry into the group.
-func (e *Engine) record(d *store.Due, o *Outcome, now int64) {
-	o.Holds = max(o.Holds, len(o.Targets))
-	if o.Verdict == Moved && o.Holds == 0 {
-		o.Verdict = Dropped
-	}
-	switch o.Verdict {
-	case Retry:
-		if o.RetryAt == 0 {
-			o.RetryAt = e.retry.next(d.Key.Due, now)
-		}
-		e.group.Retry(d.Key, d.Ref, o.RetryAt)
-	case Dropped:
-		e.group.Discard(d.Key, d.Ref)
-	default: // Moved, Parked
-		e.group.Move(d.Key, d.Ref, o.Targets, o.Holds)
 	}
 }
 

@@ -7,16 +7,16 @@ import "github.com/duepost/duepost/internal/store"
 // engine's and valid during the call only.
 type Sink interface {
 	// Route decides what becomes of each entry of the batch, which is in (due, accepted)
-	// order, and writes it to the Outcome of the same index. Every Outcome comes in as its
-	// zero value save that Targets may have capacity to append to. Route reserves the places
-	// it names in Targets; nothing may be delivered from them before Push. If the commit
-	// between the two fails Push is not called, and the places stay reserved for ever.
-	// It must not block on a client.
+	// order, and fills in the Outcome of the same index. It reserves the places it names in
+	// Targets; nothing may be delivered from them before Push. It must not block on a client.
 	Route(batch []store.Due, out []Outcome)
 
-	// Push tells that the outcomes were written to the log: Moved and Parked entries may now
-	// be delivered from their places. It gets the same slices as Route did, with RetryAt
-	// filled in. It must not block on a client.
+	// Push tells that outcomes were written to the log: Moved and Parked entries may now be
+	// delivered from their places. The Ref in the batch is the one to use from now on. It
+	// gets what Route got, in the same order, but possibly in several calls. An entry may
+	// come back as Dropped though Route said otherwise, because its exchange was deleted in
+	// between: its places are to be given up. If the store fails Push is not called at all.
+	// It must not block on a client.
 	Push(batch []store.Due, out []Outcome)
 }
 
@@ -25,13 +25,14 @@ type Verdict uint8
 
 // The zero Verdict is Retry, so that an entry which a Sink overlooks is not lost.
 const (
-	Retry  Verdict = iota // a target rejects it now: try again later
-	Moved                 // it goes to Targets
-	Parked                // nobody takes it: it goes to Targets, a parking queue, with its Reason
-	Dropped               // nobody wants it any more, e.g. its exchange was deleted
+	Retry   Verdict = iota // a target rejects it now: try again later
+	Moved                  // it goes to Targets
+	Parked                 // nobody takes it: it goes to Targets, a parking queue, with its Reason
+	Dropped                // nobody wants it any more, e.g. its exchange was deleted
 )
 
-// Outcome is a Sink's answer for one entry.
+// Outcome is a Sink's answer for one entry. Route finds it zero save for Arrived, TTL and
+// the capacity of Targets.
 type Outcome struct {
 	Verdict Verdict
 
@@ -42,10 +43,20 @@ type Outcome struct {
 	// engine takes len(Targets) if that is more. Moved with no holds at all is Dropped.
 	Holds int
 
+	// Arrived is when the message enters its queues, in unix milliseconds: now.
+	Arrived int64
+
+	// TTL is how long it may stay there in milliseconds, counted from Arrived; -1, which is
+	// how Route finds it, is for ever.
+	TTL int64
+
+	// Persistent says that the message survives a restart in its queues.
+	Persistent bool
+
 	// RetryAt is when to try again, in unix milliseconds; 0 leaves it to the engine, which
-	// waits longer each time.
+	// waits longer each time. Push finds the instant chosen.
 	RetryAt int64
 
-	// Reason says why the entry was parked. The engine passes it on to Push.
+	// Reason says why the entry was parked. The engine only passes it on to Push.
 	Reason string
 }
