@@ -49,7 +49,9 @@ func codeRules() []rule {
 				"a/a.go": "import `time`\nfunc f() { time.Sleep(1) }",
 				"a/a_test.go": "import (`time`; `testing/synctest`)\n" +
 					"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }\n" +
-					"func advance() { time.Sleep(1) }",
+					"func advance() { time.Sleep(1) }\n" +
+					"func bubble(t *testing.T, f func()) { synctest.Test(t, f) }",
+				"a/b_test.go": "import `time`\nfunc TestB(t *testing.T) { bubble(t, func() { time.Sleep(1) }) }",
 			},
 		},
 		{
@@ -161,6 +163,8 @@ func isFixed(f file, gen *ast.GenDecl, v *ast.ValueSpec, i int, changed map[stri
 		return slices.Contains(made, fun) || f.isTest() && strings.HasPrefix(fun, "flag.")
 	case *ast.UnaryExpr: // a sentinel of a type of our own
 		return x.Op == token.AND && strings.HasPrefix(strings.ToLower(name), "err")
+	case *ast.SelectorExpr: // a short name
+		return strings.HasPrefix(exprText(x), "binary.")
 	case *ast.CompositeLit: // a table that nobody writes to; a map or slice could leak
 		array, ok := x.Type.(*ast.ArrayType)
 		return ok && array.Len != nil
@@ -205,8 +209,9 @@ func assignedNames(tr tree) map[string]bool {
 // noSleep allows time.Sleep in tests inside the function given to synctest.Test, and in
 // functions beside such tests that are not tests themselves.
 func noSleep(tr tree) (found []finding) {
+	bubbles := bubbleMakers(tr)
 	inspect(tr, func(f file, d ast.Decl, n ast.Node) {
-		if !f.isTest() || !isCall(n, "time.Sleep") || inBubble(d, n) {
+		if !f.isTest() || !isCall(n, "time.Sleep") || inBubble(bubbles[f.dir()], d, n) {
 			return
 		}
 		fn, _ := d.(*ast.FuncDecl)
@@ -219,11 +224,24 @@ func noSleep(tr tree) (found []finding) {
 	return found
 }
 
-// inBubble reports whether n lies inside a call of synctest.Test in d.
-func inBubble(d ast.Decl, n ast.Node) (inside bool) {
+// bubbleMakers returns, by directory, what runs a function in a bubble: synctest.Test and the
+// functions that call it for their callers.
+func bubbleMakers(tr tree) map[string][]string {
+	makers := map[string][]string{}
+	inspect(tr, func(f file, d ast.Decl, n ast.Node) {
+		if fn, ok := d.(*ast.FuncDecl); ok && isCall(n, "synctest.Test") {
+			makers[f.dir()] = append(makers[f.dir()], "synctest.Test", fn.Name.Name)
+		}
+	})
+	return makers
+}
+
+// inBubble reports whether n lies inside a call of one of makers in d.
+func inBubble(makers []string, d ast.Decl, n ast.Node) (inside bool) {
 	ast.Inspect(d, func(outer ast.Node) bool {
-		if isCall(outer, "synctest.Test") && outer.Pos() <= n.Pos() && n.End() <= outer.End() {
-			inside = true
+		call, ok := outer.(*ast.CallExpr)
+		if ok && slices.Contains(makers, exprText(call.Fun)) {
+			inside = inside || call.Pos() <= n.Pos() && n.End() <= call.End()
 		}
 		return !inside
 	})

@@ -1,0 +1,84 @@
+# What contributors and CI run. `make` alone lists the targets.
+#
+# Only Go is needed. Programs in other languages and other servers are used where they are
+# installed; a suite that misses one skips and says so at the end. With DUEPOST_REQUIRE=all,
+# as in CI, a missing one is a failure.
+
+GO        ?= go
+FUZZTIME  ?= 10s
+BENCHTIME ?= 1s
+PACKAGES  ?= ./...
+
+# Development tools have a module of their own, so that nobody who imports Duepost gets them.
+TOOL = $(GO) tool -modfile=tools/go.mod
+
+# $(call tests,flags) runs tests, shows failures at once and lists failures and skips, each
+# with its reason, at the end. Where skips are forbidden none is overlooked: the event log of
+# the run must not have one.
+define tests
+@mkdir -p build
+$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
+	--jsonfile build/test.json -- $(1) $(PACKAGES)
+@if [ "$$DUEPOST_REQUIRE" = all ] && grep '"Action":"skip"' build/test.json | grep '"Test":'; \
+	then echo "tests were skipped, which DUEPOST_REQUIRE=all forbids"; exit 1; fi
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz e2e conformance tidy lint cover demo bench nightly
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the program: ./duepost
+	$(GO) build -o duepost ./cmd/duepost
+
+test: ## all tests of the module; what is skipped is listed at the end
+	$(call tests,-timeout 3m)
+
+race: ## all tests under the race detector, with the invariants checked
+	$(call tests,-race -tags invariants -timeout 15m)
+
+# Fuzz targets are read from the sources, so a new one is never forgotten.
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@set -e; \
+	targets=$$(grep -rEo --include='*_test.go' '^func Fuzz[[:alnum:]_]+' . | sed 's/func //' | sort); \
+	test -n "$$targets" || { echo "no fuzz targets found"; exit 1; }; \
+	for target in $$targets; do \
+		file=$${target%%:*}; name=$${target##*:}; \
+		echo "$$(dirname $$file) $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)"; \
+	done
+
+e2e: PACKAGES = ./e2e/...
+e2e: ## the black-box suites: programs in five languages against the real binary
+	$(call tests,-count 1 -timeout 15m)
+
+conformance: ## the integration tests of the Go client amqp091-go against duepost serve
+	$(GO) run ./e2e/conformance
+
+tidy: ## the house rules; prints the longest files and functions
+	$(GO) test -count 1 ./internal/tidy
+	@$(GO) test -count 1 -v -run TestLengths ./internal/tidy | sed -n 's/.*_test.go:[0-9]*: //p'
+
+lint: ## gofmt, go vet, staticcheck, go mod tidy
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	$(GO) mod tidy -diff
+
+cover: ## coverage of all packages by all tests: build/cover.html
+	@mkdir -p build
+	$(GO) test -coverprofile build/cover.out -coverpkg ./... $(PACKAGES)
+	@$(GO) tool cover -html build/cover.out -o build/cover.html
+	@$(GO) tool cover -func build/cover.out | tail -n 1
+
+demo: ## an order story with delayed messages and a crash in the middle, 15 seconds
+	$(GO) run ./cmd/duepost demo
+
+bench: ## the benchmarks, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
+
+nightly: ## what takes long: race, fuzz for minutes each, the suites ten times
+	$(MAKE) race
+	$(MAKE) fuzz FUZZTIME=5m
+	$(GO) test -count 10 -timeout 2h $(PACKAGES)
