@@ -112,10 +112,7 @@ func AppendContent(dst []byte, channel uint16, props, body []byte, frameMax uint
 // contentSize returns how many octets AppendContent appends.
 func contentSize(props, body []byte, frameMax uint32) int {
 	most := bodyPart(frameMax)
-	frames := 1
-	if len(body) > most {
-		frames = (len(body)-1)/most + 1
-	}
+	frames := (len(body) + most - 1) / most
 	return FrameOverhead + headerPrefix + len(props) + frames*FrameOverhead + len(body)
 }
 
