@@ -1,0 +1,16 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/duepost/duepost/internal/requirement"
+)
+
+// TestNode plays every scheme with amqplib, the Node client, at the version in
+// package-lock.json.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	node := requirement.Tool(t, "node", "Debian package nodejs")
+	requirement.File(t, "run npm ci in e2e/node", "node/node_modules/amqplib/package.json")
+	play(t, program{dir: "node", argv: []string{node, "main.js"}})
+}
