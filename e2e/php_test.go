@@ -1,0 +1,16 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/duepost/duepost/internal/requirement"
+)
+
+// TestPHP plays every scheme with the PHP client that Debian ships.
+func TestPHP(t *testing.T) {
+	t.Parallel()
+	php := requirement.Tool(t, "php", "Debian package php-cli")
+	requirement.Probe(t, "the PHP library PhpAmqpLib", "Debian package php-amqplib",
+		php, "-r", "require 'PhpAmqpLib/autoload.php';")
+	play(t, program{dir: "php", argv: []string{php, "main.php"}})
+}
