@@ -1,0 +1,346 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/broker"
+	"github.com/duepost/duepost/internal/wire"
+)
+
+// phase is how far a connection is in its life.
+type phase int32
+
+const (
+	phaseHandshake phase = iota
+	phaseOpen
+	phaseClosing // a close method was sent or received: nothing else will be sent
+)
+
+func (p phase) String() string {
+	switch p {
+	case phaseHandshake:
+		return "handshake"
+	case phaseOpen:
+		return "running"
+	}
+	return "closing"
+}
+
+// conn is one connection. Its fields belong to the reader unless they say
+// otherwise.
+type conn struct {
+	server  *Server
+	nc      net.Conn
+	name    string // as RabbitMQ: "127.0.0.1:40312 -> 127.0.0.1:5672"
+	since   time.Time
+	rd      *wire.Reader
+	out     *output // any goroutine
+	tally   tally   // any goroutine
+	confirm confirms
+	watch   watch
+
+	phase  atomic.Int32  // a phase; any goroutine
+	reads  atomic.Uint64 // read calls that brought something
+	parked atomic.Bool   // the reader waits for the broker, not for the client
+	unpark chan struct{} // capacity 1: the reader looks again
+	killed chan struct{} // closed by kill
+	once   sync.Once     // of kill
+
+	peer     peer
+	session  *broker.Session
+	last     *channel   // the channel of the last frame, which the next is likely to be for
+	settling []*channel // channels with settles or confirms gathered since the last flush
+
+	hasPublished bool
+
+	mu       sync.Mutex // guards told, and channels against all but the reader reading
+	channels map[uint16]*channel
+	told     told
+}
+
+// told is what is known about a connection outside of its reader.
+type told struct {
+	peer      peer
+	published bool   // has published, so it wants to know when publishers are blocked
+	blocked   string // reason the client was told, "" if none
+}
+
+// peer is what the handshake found out about the client.
+type peer struct {
+	user       string
+	vhost      string
+	mechanism  string
+	properties amqp.Table
+	frameMax   uint32
+	channelMax uint16
+	heartbeat  time.Duration
+
+	canBlocked   bool // understands connection.blocked
+	canCancel    bool // understands basic.cancel from the server
+	canAuthClose bool // understands connection.close after a refused login
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{
+		server:   s,
+		nc:       nc,
+		name:     fmt.Sprintf("%s -> %s", nc.RemoteAddr(), nc.LocalAddr()),
+		since:    time.Now(),
+		out:      newOutput(nc, s.cfg.OutputHigh, s.cfg.WriteTimeout),
+		unpark:   make(chan struct{}, 1),
+		killed:   make(chan struct{}),
+		channels: map[uint16]*channel{},
+	}
+	c.out.drained = func() { go c.resume() }
+	c.confirm = confirms{out: c.out, store: s.cfg.Broker, tally: &c.tally}
+	c.rd = wire.NewReader(c, handshakeFrameMax)
+	return c
+}
+
+// serve runs the connection to its end. It is the reader.
+func (c *conn) serve() {
+	defer c.nc.Close()
+	written := make(chan struct{})
+	go c.write(written)
+	c.read()
+	// What was said last must reach the client, if the client reads.
+	c.out.finish(time.Now().Add(c.server.cfg.CloseTimeout))
+	<-written
+}
+
+// write runs the writer.
+func (c *conn) write(done chan struct{}) {
+	defer close(done)
+	err := c.out.run()
+	open := phase(c.phase.Load()) == phaseOpen
+	if first := c.kill(); !first || !open || err == nil {
+		return
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.note(eventWriteStalled, slog.LevelWarn, "closing connection: client does not read",
+			slog.Duration("dur", c.server.cfg.WriteTimeout))
+		return
+	}
+	c.noteAbruptClose(err)
+}
+
+// read is the life of the connection as its reader sees it.
+func (c *conn) read() {
+	defer c.recoverPanic()
+	defer c.release()
+	_ = c.nc.SetDeadline(time.Now().Add(c.server.cfg.HandshakeTimeout))
+	err := c.handshake()
+	if err == nil {
+		err = c.loop()
+	}
+	c.end(err)
+}
+
+// loop handles frames until the connection is over.
+func (c *conn) loop() error {
+	for {
+		f, err := c.rd.Next()
+		if err != nil {
+			return err
+		}
+		if phase(c.phase.Load()) == phaseClosing {
+			if !c.stillOpen(f) {
+				return errDone
+			}
+			return errClosing
+		}
+		ch, err := c.handle(f)
+		if err == nil {
+			continue
+		}
+		if err = c.fail(ch, err); err != nil {
+			return err
+		}
+	}
+}
+
+// errClosing says that a close method was sent or answered, so that the loop
+// ends.
+var errClosing = errors.New("connection is closing")
+
+// errDone says that the client has answered a close method.
+var errDone = errors.New("connection is closed")
+
+// Read implements io.Reader for the wire.Reader: what was gathered from the
+// frames before is done before more is waited for.
+func (c *conn) Read(p []byte) (int, error) {
+	c.flush()
+	if c.out.pending.Load() > int64(c.server.cfg.OutputLimit) {
+		c.park(func() bool { return c.out.pending.Load() > int64(c.server.cfg.OutputLimit) })
+	}
+	n, err := c.nc.Read(p)
+	if n > 0 {
+		c.reads.Add(1)
+		c.tally.bytesIn.Add(uint64(n))
+	}
+	return n, err
+}
+
+// park waits while the condition holds, until the connection is killed or
+// closed by the server.
+func (c *conn) park(while func() bool) {
+	c.parked.Store(true)
+	defer c.parked.Store(false)
+	for while() && phase(c.phase.Load()) != phaseClosing {
+		select {
+		case <-c.out.room:
+		case <-c.unpark:
+		case <-c.killed:
+			return
+		}
+	}
+}
+
+// wakeReader makes a parked reader look again.
+func (c *conn) wakeReader() {
+	select {
+	case c.unpark <- struct{}{}:
+	default:
+	}
+}
+
+// kill cuts the connection off. It reports whether it was the first to. Any
+// goroutine.
+func (c *conn) kill() (first bool) {
+	c.once.Do(func() {
+		first = true
+		close(c.killed)
+		c.nc.Close()
+	})
+	return first
+}
+
+// end says why the reader stopped and, where the client is owed an answer, waits
+// for it to take it.
+func (c *conn) end(err error) {
+	switch {
+	case errors.Is(err, errClosing):
+		c.release()
+		c.linger(true)
+	case isProtocolError(err):
+		// The stream is out of step or the handshake went wrong: nothing that comes
+		// now can be understood.
+		c.noteFrameError(err)
+		c.beginClose(err)
+		c.release()
+		c.linger(false)
+	case phase(c.phase.Load()) == phaseHandshake:
+		c.noteHandshake(err)
+	case phase(c.phase.Load()) == phaseOpen && c.kill():
+		c.noteAbruptClose(err)
+	}
+}
+
+func (c *conn) noteAbruptClose(err error) {
+	c.note(eventAbruptClose, slog.LevelWarn, "client closed the connection without a close method",
+		slog.Any("err", err))
+}
+
+func isProtocolError(err error) bool {
+	var e *amqp.Error
+	return errors.As(err, &e)
+}
+
+func (c *conn) noteFrameError(err error) {
+	ev := eventConnectionError
+	var e *amqp.Error
+	if errors.As(err, &e) && e.Code == amqp.FrameError {
+		ev = eventFrameError
+	}
+	c.note(ev, slog.LevelWarn, "closing connection: protocol error", slog.Any("err", err))
+}
+
+func (c *conn) isKilled() bool {
+	select {
+	case <-c.killed:
+		return true
+	default:
+		return false
+	}
+}
+
+// linger reads on after a close method was sent, so that the client gets to see
+// it: a socket closed with unread input makes the kernel throw away what is on
+// its way out. It ends with close-ok, with the end of the input, or after the
+// close timeout.
+func (c *conn) linger(framed bool) {
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.server.cfg.CloseTimeout))
+	for framed {
+		f, err := c.rd.Next()
+		if err != nil {
+			if !isProtocolError(err) {
+				return
+			}
+			break
+		}
+		if !c.stillOpen(f) {
+			return
+		}
+	}
+	_, _ = io.Copy(io.Discard, c.nc)
+}
+
+// stillOpen answers the methods that count after a close method was sent. It
+// returns false when the conversation is over. [amqp connection.close]
+func (c *conn) stillOpen(f wire.Frame) bool {
+	if f.Channel != 0 || f.Type != wire.FrameMethod {
+		return true
+	}
+	id, _, err := wire.CutMethodID(f.Payload)
+	switch {
+	case err != nil || id == wire.ConnectionCloseOkID:
+		return false
+	case id == wire.ConnectionCloseID:
+		c.out.endSealed(wire.AppendMethod(c.out.begin(), 0, &wire.ConnectionCloseOk{}))
+	}
+	return true
+}
+
+// release lets go of all the connection holds in the broker: channels with their
+// consumers and unacknowledged deliveries, then exclusive queues.
+func (c *conn) release() {
+	c.watch.stop()
+	for _, ch := range c.channels {
+		ch.release()
+	}
+	c.mu.Lock()
+	clear(c.channels)
+	c.mu.Unlock()
+	c.last, c.settling = nil, nil
+	if c.session != nil {
+		c.session.Close()
+		c.session = nil
+	}
+}
+
+// recoverPanic keeps a mistake in the handling of one connection from ending the
+// others.
+func (c *conn) recoverPanic() {
+	r := recover()
+	if r == nil {
+		return
+	}
+	c.note(eventPanic, slog.LevelError, "closing connection: panic",
+		slog.Any("err", r), slog.String("stack", string(debug.Stack())))
+	c.beginClose(amqp.Errorf(amqp.InternalError, "internal error"))
+}
+
+// note counts and logs an event of this connection.
+func (c *conn) note(ev event, level slog.Level, msg string, attrs ...slog.Attr) {
+	c.server.events.note(ev, level, msg, append([]slog.Attr{slog.String("conn", c.name)}, attrs...)...)
+}

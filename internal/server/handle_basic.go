@@ -1,0 +1,152 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/broker"
+	"github.com/duepost/duepost/internal/wire"
+)
+
+// handleBasicQos limits unacknowledged deliveries: of each consumer to come, or
+// of all on the channel at once. [rmq consumer-prefetch]
+func (ch *channel) handleBasicQos(m *wire.BasicQos) error {
+	if m.PrefetchSize != 0 {
+		return amqp.Errorf(amqp.NotImplemented, "prefetch_size!=0 (%d)", m.PrefetchSize)
+	}
+	if m.Global {
+		ch.limit.Store(int64(m.PrefetchCount))
+		ch.wakeConsumers()
+	} else {
+		ch.prefetch = int64(m.PrefetchCount)
+	}
+	return ch.reply(&wire.BasicQosOk{})
+}
+
+// handleBasicConsume starts a consumer.
+func (ch *channel) handleBasicConsume(m *wire.BasicConsume) error {
+	name, err := ch.queueName(m.Queue)
+	if err != nil {
+		return err
+	}
+	args, err := m.Arguments.Decode()
+	if err != nil {
+		return err
+	}
+	if ch.hasConsumer(m.ConsumerTag) {
+		return amqp.Errorf(amqp.NotAllowed, "attempt to reuse consumer tag '%s'", m.ConsumerTag)
+	}
+	k := &consumer{ch: ch, tag: m.ConsumerTag, noAck: m.NoAck, prefetch: ch.prefetch}
+	if k.tag == "" {
+		k.tag = newConsumerTag()
+	}
+	if err := ch.subscribe(k, name, m.Exclusive, args); err != nil {
+		return err
+	}
+	err = ch.replyUnless(m.NoWait, &wire.BasicConsumeOk{ConsumerTag: k.tag})
+	k.handle.Wake() // no delivery before consume-ok
+	return err
+}
+
+// subscribe makes the broker know the consumer.
+func (ch *channel) subscribe(k *consumer, queue string, exclusive bool, args amqp.Table) error {
+	q, err := ch.c.session.Queue(queue)
+	if err != nil {
+		return err
+	}
+	ch.mu.Lock()
+	ch.consumers[k.tag] = k
+	k.source = &source{queue: q, consumer: k}
+	ch.addSource(k.source)
+	ch.mu.Unlock()
+	handle, err := q.Consume(broker.ConsumerSpec{
+		Tag: k.tag, NoAck: k.noAck, Exclusive: exclusive, Args: args, Receiver: k,
+	})
+	if err != nil {
+		ch.forgetConsumer(k)
+		return err
+	}
+	k.handle = handle
+	return nil
+}
+
+// forgetConsumer ends a consumer on our side: nothing is delivered to it from
+// now on. It reports whether it was there.
+func (ch *channel) forgetConsumer(k *consumer) bool {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if k.gone.Swap(true) {
+		return false
+	}
+	delete(ch.consumers, k.tag)
+	ch.forgetSource(k.source)
+	return true
+}
+
+func (ch *channel) hasConsumer(tag string) bool {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	_, ok := ch.consumers[tag]
+	return ok
+}
+
+// newConsumerTag returns a tag nobody else has.
+func newConsumerTag() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "amq.ctag-" + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// handleBasicCancel ends a consumer; one that is not there has ended already.
+// Nothing is delivered to it after cancel-ok. [amqp basic.cancel]
+func (ch *channel) handleBasicCancel(m *wire.BasicCancel) error {
+	ch.mu.Lock()
+	k := ch.consumers[m.ConsumerTag]
+	ch.mu.Unlock()
+	if k != nil && ch.forgetConsumer(k) {
+		k.handle.Cancel()
+	}
+	return ch.replyUnless(m.NoWait, &wire.BasicCancelOk{ConsumerTag: m.ConsumerTag})
+}
+
+// handleBasicGet hands over one message at once, if there is one.
+func (ch *channel) handleBasicGet(m *wire.BasicGet) error {
+	name, err := ch.queueName(m.Queue)
+	if err != nil {
+		return err
+	}
+	q, err := ch.c.session.Queue(name)
+	if err != nil {
+		return err
+	}
+	d, left, ok, err := q.Get(m.NoAck)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ch.reply(&wire.BasicGetEmpty{})
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.lastTag++
+	if !m.NoAck {
+		ch.remember(ch.getSource(q), ch.lastTag, d.Pos)
+	}
+	b := wire.AppendGetOk(ch.c.out.begin(), ch.number, ch.lastTag, d.Redelivered, uint32(left),
+		d.Record.ExchangeAndKey, d.Record.Props, d.Record.Body, ch.c.peer.frameMax)
+	ch.c.out.end(b)
+	ch.c.tally.got.Add(1)
+	return nil
+}
+
+// handleBasicRecover puts all unacknowledged deliveries of the channel back into
+// their queues. To deliver them again to the same consumer is not offered, as in
+// RabbitMQ. [amqp basic.recover]
+func (ch *channel) handleBasicRecover(requeue, reply bool) error {
+	if !requeue {
+		return amqp.Errorf(amqp.NotImplemented, "requeue=false")
+	}
+	ch.requeueAll()
+	return ch.replyUnless(!reply, &wire.BasicRecoverOk{})
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duepost/duepost/internal/wire"
+)
+
+// watch looks at a connection from time to time: sends heartbeats when nothing
+// else was sent, cuts the connection off when nothing came for two intervals or
+// when the client takes nothing. It compares counters, so traffic costs it
+// nothing. [amqp 4.2.7]
+type watch struct {
+	c        *conn
+	interval time.Duration // of heartbeats; 0 for none
+	period   time.Duration // between looks
+
+	mu      sync.Mutex // guards all below
+	timer   *time.Timer
+	stopped bool
+
+	reads, writes, calls uint64 // counters as last seen to change
+	readAt, writeAt      time.Time
+	callAt               time.Time
+}
+
+// start begins to watch once limits are agreed on.
+func (w *watch) start(c *conn) {
+	timeout := c.server.cfg.WriteTimeout
+	w.c = c
+	w.interval = c.peer.heartbeat
+	w.period = timeout / 2
+	if w.interval > 0 {
+		w.period = min(w.period, w.interval/2)
+	}
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readAt, w.writeAt, w.callAt = now, now, now
+	w.timer = time.AfterFunc(w.period, w.look)
+}
+
+// stop ends the watch. It may be called before start and again.
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+func (w *watch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	now := time.Now()
+	w.lookWrites(now)
+	if w.interval > 0 && w.lookReads(now) {
+		return
+	}
+	w.timer.Reset(w.period)
+}
+
+// lookReads reports whether the peer is given up. A reader that waits for the
+// broker reads no heartbeats, which is no fault of the peer.
+func (w *watch) lookReads(now time.Time) (dead bool) {
+	if reads := w.c.reads.Load(); reads != w.reads || w.c.parked.Load() {
+		w.reads, w.readAt = reads, now
+		return false
+	}
+	silence := now.Sub(w.readAt)
+	if silence < 2*w.interval {
+		return false
+	}
+	w.c.note(eventHeartbeatMissed, slog.LevelWarn, "closing connection: missed heartbeats from client",
+		slog.Duration("dur", silence))
+	w.c.kill()
+	return true
+}
+
+// lookWrites sends a heartbeat if nothing was written for half an interval, and
+// ends a write call that has been getting nowhere.
+func (w *watch) lookWrites(now time.Time) {
+	out := w.c.out
+	if calls := out.calls.Load(); calls != w.calls || !out.writing.Load() {
+		w.calls, w.callAt = calls, now
+	} else if now.Sub(w.callAt) >= out.patience {
+		out.cutCall(calls)
+		w.callAt = now
+	}
+	if w.interval == 0 {
+		return
+	}
+	if writes := out.written.Load(); writes != w.writes {
+		w.writes, w.writeAt = writes, now
+	} else if now.Sub(w.writeAt) >= w.interval/2 && out.pending.Load() == 0 {
+		out.end(wire.AppendHeartbeat(out.begin()))
+		w.writeAt = now
+	}
+}
