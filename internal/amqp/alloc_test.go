@@ -5,7 +5,9 @@ import "testing"
 // Not parallel: testing.AllocsPerRun counts the whole process.
 func TestNoAllocationPerMessage(t *testing.T) {
 	full := allProperties()
-	table, err := AppendTable(nil, Table{"a": "x", "n": int32(1), "t": Table{"k": []any{"v"}}, "z": nil})
+	table, err := AppendTable(nil, Table{
+		"a": "x", "n": int32(1), "t": Table{"k": []any{"v"}}, "z": nil,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

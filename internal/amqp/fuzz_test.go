@@ -3,6 +3,7 @@ package amqp
 import (
 	"bytes"
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -80,7 +81,7 @@ func isCanonicalValue(v RawValue) bool {
 		return false
 	case TypeFloat32, TypeFloat64:
 		f, _ := v.Float()
-		return f == f // a NaN's payload may change on its way through a register
+		return !math.IsNaN(f) // a NaN's payload may change on its way through a register
 	case TypeArray:
 		for e := range v.Elements() {
 			if !isCanonicalValue(e) {

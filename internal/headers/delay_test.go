@@ -70,7 +70,8 @@ func TestDelayFromEveryType(t *testing.T) {
 				continue
 			}
 			if d.Millis != tc.want || d.IsDelayed() != (tc.want != 0) {
-				t.Errorf("%s, %s: got %d ms, delayed %v; want %d ms", header, tc.name, d.Millis, d.IsDelayed(), tc.want)
+				t.Errorf("%s, %s: got %d ms, delayed %v; want %d ms",
+					header, tc.name, d.Millis, d.IsDelayed(), tc.want)
 			}
 			if tc.want != 0 && d.Due != accepted+tc.want {
 				t.Errorf("%s, %s: due %d, want %d", header, tc.name, d.Due, accepted+tc.want)
@@ -105,7 +106,10 @@ func TestRefusedDelays(t *testing.T) {
 		{"bytes", []byte("5"), "type binary"},
 		{"array", []any{int32(5)}, "type array"},
 		{"table", amqp.Table{"x": int32(5)}, "type table"},
-		{"over 100 years", MaxDelay + 1, "asks for a delay of 3153600000001 ms, allowed are at most 3153600000000"},
+		{
+			"over 100 years", MaxDelay + 1,
+			"asks for a delay of 3153600000001 ms, allowed are at most 3153600000000",
+		},
 		{"float over 100 years", float64(MaxDelay) + 1, "allowed are at most"},
 		{"float beyond 64 bits", 1e300, "allowed are at most"},
 		{"string beyond 64 bits", "99999999999999999999999", "allowed are at most"},
@@ -113,7 +117,9 @@ func TestRefusedDelays(t *testing.T) {
 	} {
 		for _, header := range []string{XDelay, DeliveryDelay, DeliveryTime} {
 			// That a header with precedence is sound does not help.
-			h := raw(t, amqp.Table{"x-opt-delivery-delay": int8(1), "x-opt-delivery-time": int64(accepted), header: tc.value})
+			h := raw(t, amqp.Table{
+				"x-opt-delivery-delay": int8(1), "x-opt-delivery-time": int64(accepted), header: tc.value,
+			})
 			_, err := ParseDelay(h, accepted)
 			var e *amqp.Error
 			if header == DeliveryTime && strings.Contains(tc.want, "at most") {
@@ -161,7 +167,8 @@ func TestDeliveryTime(t *testing.T) {
 		if (err != nil) != tc.refused {
 			t.Errorf("%s: got %v", tc.name, err)
 		}
-		if tc.refused && err != nil && !strings.Contains(err.Error(), "'x-opt-delivery-time' asks for a delay of") {
+		const want = "'x-opt-delivery-time' asks for a delay of"
+		if tc.refused && err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", tc.name, err)
 		}
 		if d.Millis != tc.want {
@@ -172,18 +179,19 @@ func TestDeliveryTime(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
+	const past, soon = int64(1), int64(accepted + 1)
 	for _, tc := range []struct {
 		name  string
 		table amqp.Table
 		want  int64
 	}{
 		{"none", amqp.Table{"X-Delay": int32(5), "x-dela": int32(5), "x-delays": int32(5)}, 0},
-		{"time over both", amqp.Table{DeliveryTime: int64(accepted + 1), DeliveryDelay: int32(2), XDelay: int32(3)}, 1},
+		{"time over both", amqp.Table{DeliveryTime: soon, DeliveryDelay: int32(2), XDelay: int32(3)}, 1},
 		{"delay over x-delay", amqp.Table{DeliveryDelay: int32(2), XDelay: int32(3)}, 2},
-		{"past time over both", amqp.Table{DeliveryTime: int64(1), DeliveryDelay: int32(2), XDelay: int32(3)}, 0},
+		{"past time over both", amqp.Table{DeliveryTime: past, DeliveryDelay: int32(2), XDelay: int8(3)}, 0},
 		{"zero delay over x-delay", amqp.Table{DeliveryDelay: int32(0), XDelay: int32(3)}, 0},
-		{"served x-delay over a time", amqp.Table{DeliveryTime: int64(accepted + 1), XDelay: int32(-3)}, 0},
-		{"served delay over a time", amqp.Table{DeliveryTime: int64(accepted + 1), DeliveryDelay: int32(-2)}, 0},
+		{"served x-delay over a time", amqp.Table{DeliveryTime: soon, XDelay: int32(-3)}, 0},
+		{"served delay over a time", amqp.Table{DeliveryTime: soon, DeliveryDelay: int32(-2)}, 0},
 		{"served x-delay over a delay", amqp.Table{DeliveryDelay: int32(2), XDelay: int32(-3)}, 0},
 		{"served delay over x-delay", amqp.Table{DeliveryDelay: int32(-2), XDelay: int32(3)}, 0},
 		{"served, with a far time", amqp.Table{DeliveryTime: int64(math.MaxInt64), XDelay: int32(-3)}, 0},
@@ -201,7 +209,10 @@ func TestReleased(t *testing.T) {
 		name       string
 		sent, seen amqp.Table
 	}{
-		{"x-delay", amqp.Table{XDelay: int32(5000), "z": "z"}, amqp.Table{XDelay: int64(-5000), "z": "z"}},
+		{
+			"x-delay", amqp.Table{XDelay: int32(5000), "z": "z"},
+			amqp.Table{XDelay: int64(-5000), "z": "z"},
+		},
 		{"x-delay as a string", amqp.Table{XDelay: "5000"}, amqp.Table{XDelay: int64(-5000)}},
 		{"x-delay as a float", amqp.Table{XDelay: 1.9}, amqp.Table{XDelay: int64(-1)}},
 		{"x-delay as an octet", amqp.Table{XDelay: uint8(200)}, amqp.Table{XDelay: int64(-200)}},
@@ -252,7 +263,8 @@ func TestReleased(t *testing.T) {
 func TestReleasedLeavesTheRestByteForByte(t *testing.T) {
 	t.Parallel()
 	// Unsorted, with a name twice, true written as 2 and the letter L.
-	const before, after = "\x01zt\x02\x01aL\x00\x00\x00\x00\x00\x00\x00\x01", "\x01aV\x01bF\x00\x00\x00\x03\x01cV"
+	const before = "\x01zt\x02\x01aL\x00\x00\x00\x00\x00\x00\x00\x01"
+	const after = "\x01aV\x01bF\x00\x00\x00\x03\x01cV"
 	h := amqp.RawTable(before + "\x07x-delayb\x05" + after)
 	d, err := ParseDelay(h, accepted)
 	if err != nil {

@@ -22,7 +22,10 @@ func TestRoutes(t *testing.T) {
 		{"BCC", amqp.Table{BCC: []any{"c"}}, []string{"c"}, false, true},
 		{"both", amqp.Table{BCC: []any{"c"}, CC: []any{"a"}}, []string{"a", "c"}, false, true},
 		{"empty arrays", amqp.Table{BCC: []any{}, CC: []any{}}, nil, false, true},
-		{"strangers among them", amqp.Table{CC: []any{int32(1), "a", nil, []byte("b")}}, []string{"a"}, false, false},
+		{
+			"strangers among them", amqp.Table{CC: []any{int32(1), "a", nil, []byte("b")}},
+			[]string{"a"}, false, false,
+		},
 	} {
 		r, err := ParseRoutes(raw(t, tc.table))
 		if err != nil {

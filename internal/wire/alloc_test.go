@@ -16,7 +16,9 @@ func onePublish(bodySize int) []byte {
 		ContentType:  []byte("application/json"),
 		MessageID:    []byte("0b3e1b0a-5d2c-4b8e-9a38-6d5f2f1f9a11"),
 	}
-	dst := AppendMethod(nil, 1, &BasicPublish{Exchange: []byte("orders"), RoutingKey: []byte("order.placed")})
+	dst := AppendMethod(nil, 1, &BasicPublish{
+		Exchange: []byte("orders"), RoutingKey: []byte("order.placed"),
+	})
 	return AppendContent(dst, 1, p.Append(nil), make([]byte, bodySize), 128<<10)
 }
 
@@ -86,7 +88,8 @@ func TestNoAllocationPerMessage(t *testing.T) {
 		t.Errorf("decode publish: %v allocations, want 0", got)
 	}
 
-	names, props, body := []byte("\x06orders\x0corder.placed"), []byte("\x10\x00\x02"), make([]byte, 256)
+	names, props := []byte("\x06orders\x0corder.placed"), []byte("\x10\x00\x02")
+	body := make([]byte, 256)
 	buf := make([]byte, 0, 4096)
 	var ack BasicAck
 	ackArgs := (&BasicAck{DeliveryTag: 7}).Append(nil)

@@ -101,7 +101,8 @@ func TestClientUnderstandsUs(t *testing.T) {
 			return
 		}
 		props, body := p.content()
-		p.send(AppendDeliver(nil, 1, "tag", 42, true, publish.ExchangeAndKey, rewritten(t, props), body, 8192))
+		p.send(AppendDeliver(nil, 1, "tag", 42, true,
+			publish.ExchangeAndKey, rewritten(t, props), body, 8192))
 		if ack, _ := p.expect(BasicAckID).(*BasicAck); ack == nil || ack.DeliveryTag != 42 {
 			t.Errorf("ack is %+v", ack)
 		}

@@ -117,16 +117,18 @@ func TestWholeContents(t *testing.T) {
 
 func TestDeliveriesAppendToWhatIsThere(t *testing.T) {
 	t.Parallel()
+	names, noProps := []byte("\x00\x01q"), []byte("\x00\x00")
 	var stream []byte
 	for tag := range uint64(3) {
-		stream = AppendDeliver(stream, 1, "c", tag, false, []byte("\x00\x01q"), []byte("\x00\x00"), []byte("body"), 4096)
+		stream = AppendDeliver(stream, 1, "c", tag, false, names, noProps, []byte("body"), 4096)
 	}
 	got := receive(t, stream, 1, 4096)
 	if len(got) != 3 {
 		t.Fatalf("got %d deliveries, want 3", len(got))
 	}
 	for tag, r := range got {
-		if d := r.Method.(*BasicDeliver); d.DeliveryTag != uint64(tag) || string(d.RoutingKey) != "q" || r.Body != "body" {
+		d := r.Method.(*BasicDeliver)
+		if d.DeliveryTag != uint64(tag) || string(d.RoutingKey) != "q" || r.Body != "body" {
 			t.Errorf("delivery %d is %+v", tag, r)
 		}
 	}
@@ -134,10 +136,14 @@ func TestDeliveriesAppendToWhatIsThere(t *testing.T) {
 
 func TestDeliveryNeedsOneGrowth(t *testing.T) {
 	t.Parallel()
+	names, noProps := []byte("\x00\x01q"), []byte("\x00\x00")
 	for _, size := range []int{0, 1, 4088, 4089, 100_000} {
 		body := make([]byte, size)
-		stream := AppendDeliver(nil, 1, "c", 1, false, []byte("\x00\x01q"), []byte("\x00\x00"), body, 4096)
-		again := AppendDeliver(make([]byte, 0, len(stream)), 1, "c", 1, false, []byte("\x00\x01q"), []byte("\x00\x00"), body, 4096)
+		into := func(dst []byte) []byte {
+			return AppendDeliver(dst, 1, "c", 1, false, names, noProps, body, 4096)
+		}
+		stream := into(nil)
+		again := into(make([]byte, 0, len(stream)))
 		if cap(again) != len(stream) {
 			t.Errorf("body of %d octets: the size was reckoned as more than %d", size, len(stream))
 		}

@@ -63,8 +63,8 @@ func TestErrorOfAMethodNamesIt(t *testing.T) {
 func TestPublishKeepsTheNamesAsTheyCame(t *testing.T) {
 	t.Parallel()
 	var m BasicPublish
-	args := (&BasicPublish{Exchange: []byte("ex"), RoutingKey: []byte("a.\xff"), Mandatory: true}).Append(nil)
-	if err := m.Decode(args); err != nil {
+	sent := BasicPublish{Exchange: []byte("ex"), RoutingKey: []byte("a.\xff"), Mandatory: true}
+	if err := m.Decode(sent.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := string(m.ExchangeAndKey), "\x02ex\x03a.\xff"; got != want {
@@ -77,7 +77,8 @@ func TestPublishKeepsTheNamesAsTheyCame(t *testing.T) {
 	if err := m.Decode((&BasicPublish{}).Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Exchange) != 0 || len(m.RoutingKey) != 0 || string(m.ExchangeAndKey) != "\x00\x00" || m.Mandatory {
+	if len(m.Exchange)+len(m.RoutingKey) != 0 || string(m.ExchangeAndKey) != "\x00\x00" ||
+		m.Mandatory {
 		t.Errorf("after reuse: %+v", m)
 	}
 }

@@ -20,7 +20,8 @@ type want struct {
 
 // sample is a stream of frames of many sizes.
 func sample() (stream []byte, frames []want) {
-	for i, size := range []int{0, 1, 7, 100, 4080, 4088, 4089, 9000, 3, 64 << 10, 100_000, 131_064, 1} {
+	sizes := []int{0, 1, 7, 100, 4080, 4088, 4089, 9000, 3, 64 << 10, 100_000, 131_064, 1}
+	for i, size := range sizes {
 		w := want{FrameBody, uint16(i * 4000), strings.Repeat(string(rune('a'+i)), size)}
 		frames = append(frames, w)
 		stream = AppendFrame(stream, w.frameType, w.channel, []byte(w.payload))
@@ -97,10 +98,19 @@ func TestWhatIsNoFrame(t *testing.T) {
 		{"unknown type", "\x04\x00\x00\x00\x00\x00\x00", "unknown frame type 4"},
 		{"type 0", "\x00\x00\x00\x00\x00\x00\x00\xce", "unknown frame type 0"},
 		{"garbage", "GET / HTTP/1.1\r\n", "unknown frame type 71"},
-		{"wrong end", string(badEnd), "invalid_frame_end_marker: type 1 ends with octet 88 instead of 206"},
-		{"too large", "\x03\x00\x01\x00\x00\x10\x01", "frame_too_large: type 3, payload of 4097 octets, 4088 are"},
+		{
+			"wrong end", string(badEnd),
+			"invalid_frame_end_marker: type 1 ends with octet 88 instead of 206",
+		},
+		{
+			"too large", "\x03\x00\x01\x00\x00\x10\x01",
+			"frame_too_large: type 3, payload of 4097 octets, 4088 are",
+		},
 		{"far too large", "\x03\x00\x01\xff\xff\xff\xff", "payload of 4294967295 octets"},
-		{"heartbeat with payload", "\x08\x00\x00\x00\x00\x00\x01x\xce", "heartbeat frame has a payload of 1"},
+		{
+			"heartbeat with payload", "\x08\x00\x00\x00\x00\x00\x01x\xce",
+			"heartbeat frame has a payload of 1",
+		},
 	} {
 		r := NewReader(strings.NewReader(tc.stream), 4096)
 		_, err := r.Next()
@@ -116,13 +126,15 @@ func TestFrameMaxIsCountedGenerously(t *testing.T) {
 	frame := AppendFrame(nil, FrameBody, 1, make([]byte, 4096))
 	r := NewReader(bytes.NewReader(frame), 4096)
 	if f, err := r.Next(); err != nil || len(f.Payload) != 4096 {
-		t.Errorf("got %d octets and %v, want what a client that forgets the overhead sends", len(f.Payload), err)
+		t.Errorf("got %d octets and %v, want what a client that forgets the overhead sends",
+			len(f.Payload), err)
 	}
 }
 
 func TestFrameMaxMayChange(t *testing.T) {
 	t.Parallel()
-	small, large := AppendFrame(nil, FrameBody, 1, []byte("s")), AppendFrame(nil, FrameBody, 1, make([]byte, 50_000))
+	small := AppendFrame(nil, FrameBody, 1, []byte("s"))
+	large := AppendFrame(nil, FrameBody, 1, make([]byte, 50_000))
 	r := NewReader(bytes.NewReader(append(append(small, large...), large...)), 4096)
 	if _, err := r.Next(); err != nil {
 		t.Fatal(err)
@@ -193,7 +205,9 @@ func TestReadyAndBuffered(t *testing.T) {
 	t.Parallel()
 	one := AppendFrame(nil, FrameBody, 1, []byte("one"))
 	rest := AppendFrame(nil, FrameBody, 1, []byte("two"))
-	pieces := []string{string(one) + string(one) + string(rest[:5]), string(rest[5:9]), string(rest[9:])}
+	pieces := []string{
+		string(one) + string(one) + string(rest[:5]), string(rest[5:9]), string(rest[9:]),
+	}
 	r := NewReader(&pieceReader{pieces: pieces}, 0)
 	if r.Ready() || r.Buffered() != 0 {
 		t.Errorf("before: ready %v, %d buffered", r.Ready(), r.Buffered())
@@ -238,7 +252,10 @@ func TestReadingGoesOnAfterATimeout(t *testing.T) {
 	t.Parallel()
 	errTimeout := errors.New("deadline")
 	frame := string(AppendFrame(nil, FrameBody, 1, []byte("late")))
-	r := NewReader(&pieceReader{pieces: []string{frame[:4], frame[4:]}, errs: []error{nil, errTimeout}}, 0)
+	r := NewReader(&pieceReader{
+		pieces: []string{frame[:4], frame[4:]},
+		errs:   []error{nil, errTimeout},
+	}, 0)
 	if _, err := r.Next(); err != errTimeout {
 		t.Fatalf("got %v, want the source's error", err)
 	}

@@ -282,7 +282,8 @@ func refusesOtherLengths(t *testing.T, id MethodID, args []byte) {
 		var e *amqp.Error
 		if !errors.As(err, &e) || e.Code != amqp.FrameError ||
 			e.Class != id.Class() || e.Method != id.Method() {
-			t.Errorf("%d octets of %d: got %#v, want an error with code 501 and the method", n, len(args), err)
+			t.Errorf("%d octets of %d: got %#v, want an error with code 501 and the method",
+				n, len(args), err)
 		}
 	}
 }
