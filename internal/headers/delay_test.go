@@ -188,7 +188,7 @@ func TestPrecedence(t *testing.T) {
 		{"none", amqp.Table{"X-Delay": int32(5), "x-dela": int32(5), "x-delays": int32(5)}, 0},
 		{"time over both", amqp.Table{DeliveryTime: soon, DeliveryDelay: int32(2), XDelay: int32(3)}, 1},
 		{"delay over x-delay", amqp.Table{DeliveryDelay: int32(2), XDelay: int32(3)}, 2},
-		{"past time over both", amqp.Table{DeliveryTime: past, DeliveryDelay: int32(2), XDelay: int8(3)}, 0},
+		{"past over both", amqp.Table{DeliveryTime: past, DeliveryDelay: int32(2), XDelay: int8(3)}, 0},
 		{"zero delay over x-delay", amqp.Table{DeliveryDelay: int32(0), XDelay: int32(3)}, 0},
 		{"served x-delay over a time", amqp.Table{DeliveryTime: soon, XDelay: int32(-3)}, 0},
 		{"served delay over a time", amqp.Table{DeliveryTime: soon, DeliveryDelay: int32(-2)}, 0},
