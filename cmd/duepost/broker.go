@@ -9,6 +9,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
+// defaultURL is where serve listens unless told otherwise.
+const defaultURL = "amqp://guest:guest@127.0.0.1:5672/"
+
 // brokerURL is the flag that every client verb has.
 type brokerURL struct {
 	URL string `name:"url" default:"amqp://guest:guest@127.0.0.1:5672/" help:"The broker, any that speaks AMQP 0-9-1."`

@@ -62,17 +62,14 @@ func (c *consumeCmd) Run(ctx context.Context, p process) error {
 		fmt.Fprintf(p.stderr, "waiting for messages on queue %q\n", queue)
 	}
 	n, err := c.print(ctx, ch, queue, p.stdout)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil
-	}
-	if err == nil && n < c.Count && ctx.Err() == context.DeadlineExceeded {
+	if errors.Is(err, context.DeadlineExceeded) && n < c.Count {
 		return &hintedError{fmt.Errorf("consume from queue %q: got %d of %d messages in %v",
 			queue, n, c.Count, c.Timeout), "", exitUnmet}
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("consume from queue %q: %w", queue, err)
 	}
-	return nil
+	return nil // an interrupt or the time that was set is a good end
 }
 
 // binding is one --bind.

@@ -1,5 +1,104 @@
 package main
 
-type serveCmd struct{}
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
 
-func (c *serveCmd) Run() error { return nil }
+	"github.com/duepost/duepost/internal/config"
+	"github.com/duepost/duepost/internal/daemon"
+)
+
+// serveCmd runs the broker.
+type serveCmd struct {
+	Settings    config.Config `embed:""`
+	Config      string        `name:"config" placeholder:"FILE" help:"JSON file with settings, one object; keys are the names of these flags without the dashes. Flags win over the environment, the environment over the file."`
+	PrintConfig bool          `name:"print-config" help:"Print the settings in force, secrets masked, and end."`
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, p process) error {
+	if err := c.Settings.Validate(); err != nil {
+		return &usageError{err, "duepost serve --help; --print-config shows the settings in force"}
+	}
+	if c.PrintConfig {
+		text, err := c.Settings.JSON()
+		if err != nil {
+			return fmt.Errorf("print configuration: %w", err)
+		}
+		_, err = fmt.Fprintf(p.stdout, "%s\n", text)
+		return err
+	}
+	return daemon.Run(ctx, c.Settings, newLogger(p.stderr, c.Settings), func(d *daemon.Daemon) {
+		fmt.Fprint(p.stdout, welcome(c.Settings, d.AMQPAddr(), d.AMQPSAddr(), d.HTTPAddr()))
+	})
+}
+
+func newLogger(w io.Writer, c config.Config) *slog.Logger {
+	var level slog.Level
+	// Validate has checked the word.
+	_ = level.UnmarshalText([]byte(c.LogLevel))
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// welcome says where to connect, and how to see a delayed message with two commands that work
+// as they are printed.
+func welcome(c config.Config, amqpAddr, amqpsAddr, httpAddr net.Addr) string {
+	var b strings.Builder
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		dir = c.DataDir
+	}
+	fmt.Fprintf(&b, "duepost %s is ready, data in %s\n", config.Version(), dir)
+	if amqpAddr != nil {
+		fmt.Fprintf(&b, "  AMQP   %s\n", clientURL("amqp", c, amqpAddr))
+	}
+	if amqpsAddr != nil {
+		fmt.Fprintf(&b, "  AMQPS  %s\n", clientURL("amqps", c, amqpsAddr))
+	}
+	if httpAddr != nil {
+		fmt.Fprintf(&b, "  HTTP   http://%s/healthz\n", reachable(httpAddr))
+	}
+	if amqpAddr == nil {
+		return b.String()
+	}
+	var at string
+	if u := clientURL("amqp", c, amqpAddr); u != defaultURL {
+		at = " --url " + u
+	}
+	fmt.Fprintf(&b, `
+Send and receive a delayed message from another terminal
+(in the source tree: go run ./cmd/duepost in place of duepost):
+  duepost publish%[1]s --in 5s --to orders hello
+  duepost consume%[1]s --queue orders
+`, at)
+	return b.String()
+}
+
+// clientURL is what a client on this machine connects to; a password that is not the default
+// stays secret.
+func clientURL(scheme string, c config.Config, a net.Addr) string {
+	password := "PASSWORD"
+	if c.DefaultPass == config.Default().DefaultPass {
+		password = string(c.DefaultPass)
+	}
+	return fmt.Sprintf("%s://%s:%s@%s/", scheme, url.PathEscape(c.DefaultUser), password, reachable(a))
+}
+
+// reachable replaces the address that stands for all of this machine's by the loopback one.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return a.String()
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/duepost/duepost/internal/daemon"
 )
 
 // Exit codes; main's description tells the user.
@@ -41,8 +43,11 @@ func (e *hintedError) ExitCode() int { return e.code }
 
 // report is the one place where an error becomes a text and an exit code.
 func report(w io.Writer, err error) int {
-	if err == nil || errors.Is(err, context.Canceled) {
+	if err == nil {
 		return exitDone
+	}
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted: %w", err)
 	}
 	fmt.Fprintf(w, "duepost: %v\n", err)
 	var hinted interface{ Hint() string }
@@ -52,6 +57,10 @@ func report(w io.Writer, err error) int {
 	var coded interface{ ExitCode() int }
 	if errors.As(err, &coded) {
 		return coded.ExitCode()
+	}
+	var refused *daemon.StartError
+	if errors.As(err, &refused) {
+		return exitRefused
 	}
 	return exitFailed
 }

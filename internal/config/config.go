@@ -20,10 +20,10 @@ import (
 type Config struct {
 	// DataDir holds everything durable and is owned by one process at a time. It is created
 	// when missing. Default ./duepost-data.
-	DataDir string `name:"data-dir" json:"data-dir" default:"./duepost-data" placeholder:"DIR" help:"Directory of everything durable; one broker at a time."`
+	DataDir string `name:"data-dir" json:"data-dir" default:"./duepost-data" help:"Directory of everything durable; one broker at a time."`
 
 	// AMQPAddr is where clients connect. Default 127.0.0.1:5672; port 0 takes a free one.
-	AMQPAddr string `name:"amqp-addr" json:"amqp-addr" default:"127.0.0.1:5672" placeholder:"HOST:PORT" help:"Where AMQP clients connect."`
+	AMQPAddr string `name:"amqp-addr" json:"amqp-addr" default:"127.0.0.1:5672" help:"Where AMQP clients connect."`
 	// AMQPSAddr is where clients connect with TLS; empty (the default) listens nowhere. It
 	// needs TLSCert and TLSKey.
 	AMQPSAddr string `name:"amqps-addr" json:"amqps-addr" placeholder:"HOST:PORT" help:"Where AMQP clients connect with TLS; needs --tls-cert and --tls-key. Off when empty."`
@@ -32,17 +32,17 @@ type Config struct {
 	// TLSKey is a PEM file with the certificate's private key.
 	TLSKey string `name:"tls-key" json:"tls-key" placeholder:"FILE" help:"PEM file with the private key."`
 	// HTTPAddr serves /healthz. Default 127.0.0.1:15672; empty listens nowhere.
-	HTTPAddr string `name:"http-addr" json:"http-addr" default:"127.0.0.1:15672" placeholder:"HOST:PORT" help:"Where /healthz answers. Off when empty."`
+	HTTPAddr string `name:"http-addr" json:"http-addr" default:"127.0.0.1:15672" help:"Where /healthz answers. Off when empty."`
 
 	// DefaultUser is the one user there is. A user named guest may connect from loopback
 	// only, whatever its password. Default guest.
-	DefaultUser string `name:"default-user" json:"default-user" default:"guest" placeholder:"NAME" help:"Name of the user. One named guest is let in from loopback only."`
+	DefaultUser string `name:"default-user" json:"default-user" default:"guest" help:"Name of the user. One named guest is let in from loopback only."`
 	// DefaultPass is that user's password. Default guest. On a command line other users of the
 	// machine can read it: prefer the environment or the file.
-	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" placeholder:"SECRET" help:"The user's password; better set in the environment or the file."`
+	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" help:"The user's password; better set in the environment or the file."`
 
 	// StopTimeout bounds the orderly stop; what has not ended by then is cut. Default 10s.
-	StopTimeout time.Duration `name:"stop-timeout" json:"-" default:"10s" placeholder:"DURATION" help:"Longest wait for connections to end at a stop."`
+	StopTimeout time.Duration `name:"stop-timeout" json:"-" default:"10s" help:"Longest wait for connections to end at a stop."`
 
 	// LogLevel is the least severe level that is written: debug, info, warn or error.
 	LogLevel string `name:"log-level" json:"log-level" enum:"debug,info,warn,error" default:"info" help:"Least severe level written: ${enum}."`

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/duepost/duepost/internal/config"
+)
+
+// printed runs serve --print-config and returns the settings it shows.
+func printed(t *testing.T, env map[string]string, args ...string) map[string]string {
+	t.Helper()
+	got := runWith(t, env, "", append([]string{"serve", "--print-config"}, args...)...)
+	if got.code != 0 {
+		t.Fatalf("exit code %d:\n%s", got.code, got.stderr)
+	}
+	var shown map[string]string
+	if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil {
+		t.Fatalf("%v:\n%s", err, got.stdout)
+	}
+	return shown
+}
+
+func TestDefaultsOfFlagsAndConfigAgree(t *testing.T) {
+	t.Parallel()
+	text, err := config.Default().JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]string
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, printed(t, nil)); diff != "" {
+		t.Errorf("config.Default() and the flags' defaults differ, -config +flags:\n%s", diff)
+	}
+}
+
+func TestFlagsBeatEnvironmentBeatsFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "duepost.json")
+	text := `{"data-dir": "file", "amqp-addr": "127.0.0.1:1001", "http-addr": "127.0.0.1:1002",
+		"stop-timeout": "3s", "default-pass": "from the file"}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{
+		"DUEPOST_CONFIG": path, "DUEPOST_AMQP_ADDR": "127.0.0.1:2001", "DUEPOST_HTTP_ADDR": "127.0.0.1:2002",
+		"DUEPOST_LOG_FORMAT": "json",
+	}
+	shown := printed(t, env, "--http-addr", "127.0.0.1:3002")
+	for name, want := range map[string]string{
+		"data-dir": "file", "stop-timeout": "3s",
+		"amqp-addr": "127.0.0.1:2001", "log-format": "json",
+		"http-addr": "127.0.0.1:3002", "log-level": "info", "default-pass": "********",
+	} {
+		if shown[name] != want {
+			t.Errorf("%s = %q, want %q", name, shown[name], want)
+		}
+	}
+	if shown := printed(t, nil, "--config", path); shown["data-dir"] != "file" {
+		t.Errorf("--config: data-dir = %q, want file", shown["data-dir"])
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		want []string
+	}{
+		{"unknown setting", map[string]string{"DUEPOST_CONFIG": file("u", `{"datadir": "x", "port": 5672}`)},
+			[]string{`unknown setting "datadir"`, `unknown setting "port"`, "allowed are: data-dir, amqp-addr"}},
+		{"not for files", map[string]string{"DUEPOST_CONFIG": file("p", `{"print-config": true}`)},
+			[]string{`unknown setting "print-config"`}},
+		{"syntax", map[string]string{"DUEPOST_CONFIG": file("s", "{\n  \"data-dir\" 1\n}")}, []string{"line 2"}},
+		{"missing", map[string]string{"DUEPOST_CONFIG": filepath.Join(dir, "none")},
+			[]string{"read configuration", "no such file"}},
+		{"bad value in the file", map[string]string{"DUEPOST_CONFIG": file("v", `{"log-level": "loud"}`)},
+			[]string{"--log-level must be one of"}},
+		{"bad value in the environment", map[string]string{"DUEPOST_STOP_TIMEOUT": "soon"},
+			[]string{"--stop-timeout", "soon"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := runWith(t, tt.env, "", "serve", "--print-config")
+			if got.code != exitUsage {
+				t.Errorf("exit code %d, want %d", got.code, exitUsage)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("stderr lacks %q:\n%s", want, got.stderr)
+				}
+			}
+		})
+	}
+}

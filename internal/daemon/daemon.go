@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/duepost/duepost/internal/broker"
+	"github.com/duepost/duepost/internal/config"
+	"github.com/duepost/duepost/internal/delay"
+	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/server"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// Daemon is one running broker. Made by Start; its methods may be called concurrently.
+//
+// Roles: one goroutine per listener, and watchSpace. All of them end in Shutdown or Kill.
+type Daemon struct {
+	cfg config.Config
+	log *slog.Logger
+
+	store  *store.Store
+	alarms *delay.Alarms
+	engine *delay.Engine
+	broker *broker.Broker
+	server *server.Server
+	http   *httpapi.Server
+
+	amqpAddr, amqpsAddr, httpAddr net.Addr // nil where nothing listens
+
+	phase   atomic.Pointer[httpapi.Health] // as far as starting and stopping go
+	space   spaceWatch
+	serving sync.WaitGroup
+	broken  chan error // a listener that ended by itself; holds one
+	stop    sync.Once
+	stopErr error
+}
+
+// Start makes a broker and returns when clients may connect. An error is a *StartError where the
+// cause lies outside: a directory or an address that is not to be had. Nothing is left running
+// after an error. A nil log discards.
+func Start(cfg config.Config, log *slog.Logger) (*Daemon, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("check configuration: %w", err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	d := &Daemon{cfg: cfg, log: log.With("part", "daemon"), broken: make(chan error, 1)}
+	d.space.changed = make(chan struct{}, 1)
+	d.setPhase(httpapi.Starting, "opening the data directory")
+	if err := d.start(log); err != nil {
+		return nil, errors.Join(err, d.stopParts(context.Background(), orderly))
+	}
+	d.setPhase(httpapi.Ready, "")
+	d.log.Info("ready", "dir", cfg.DataDir)
+	return d, nil
+}
+
+// start brings up the parts. What is up when it fails is taken down by the caller.
+func (d *Daemon) start(log *slog.Logger) (err error) {
+	// 1. HTTP first, so that a supervisor sees "starting" while a long log is replayed.
+	if err := d.serveHTTP(log); err != nil {
+		return err
+	}
+	// 2. The store: takes the directory's lock and replays the log.
+	d.store, err = store.Open(store.OSFS{}, d.cfg.DataDir, store.Options{Logger: log, SpaceChanged: d.space.set})
+	if err != nil {
+		return storeError(d.cfg.DataDir, err)
+	}
+	// 3. Time, the engine, and the broker rebuilt from what the store found.
+	clock := delay.SystemClock{}
+	d.alarms = delay.NewAlarms(clock, log)
+	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Log: log})
+	d.broker, err = broker.Open(broker.Config{
+		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
+	})
+	if err != nil {
+		return fmt.Errorf("open broker: %w", err)
+	}
+	// 4. From here on what is due is handed over, overdue messages first.
+	d.alarms.Start()
+	d.engine.Start(d.broker)
+	// 5. Clients last: an open port means ready.
+	d.server, err = server.New(server.Config{
+		Broker: d.broker, Authenticator: newAuthenticator(d.cfg), Logger: log, Version: config.Version(),
+	})
+	if err != nil {
+		return err
+	}
+	d.serving.Go(func() { d.space.watch(d.server) })
+	return d.serveAMQP()
+}
+
+// AMQPAddr is where AMQP clients connect; nil if they cannot without TLS.
+func (d *Daemon) AMQPAddr() net.Addr { return d.amqpAddr }
+
+// AMQPSAddr is where AMQP clients connect with TLS; nil without TLS.
+func (d *Daemon) AMQPSAddr() net.Addr { return d.amqpsAddr }
+
+// HTTPAddr is where HTTP is answered; nil if nowhere.
+func (d *Daemon) HTTPAddr() net.Addr { return d.httpAddr }
+
+// Broken delivers the error of a listener that ended by itself. What is connected stays served.
+func (d *Daemon) Broken() <-chan error { return d.broken }
+
+// Shutdown stops in order and returns when everything is durable and the directory is free.
+// Clients that have not left when ctx ends are cut off. A second call waits for the first.
+func (d *Daemon) Shutdown(ctx context.Context) error {
+	d.stop.Do(func() {
+		d.setPhase(httpapi.Stopping, "asked to stop")
+		d.log.Info("stopping")
+		d.stopErr = d.stopParts(ctx, orderly)
+		d.log.Info("stopped")
+	})
+	return d.stopErr
+}
+
+// Kill stops at once and leaves in the directory what kill -9 would: nothing more is written,
+// clients are cut off without a word. The directory is free when it returns.
+func (d *Daemon) Kill() {
+	d.stop.Do(func() {
+		d.setPhase(httpapi.Stopping, "killed")
+		_ = d.stopParts(context.Background(), killed)
+	})
+}
+
+// ending is how a daemon ends.
+type ending int
+
+const (
+	orderly ending = iota
+	killed
+)
+
+// stopParts takes down what start brought up, in the opposite order; parts that never came up
+// are nil.
+func (d *Daemon) stopParts(ctx context.Context, how ending) error {
+	var faults []error
+	// 0. After a kill nobody writes, so the store goes before those who would.
+	if how == killed {
+		d.store.Abandon()
+	}
+	// 1. Clients are told and leave; their last acks and publishes are still taken.
+	if d.server != nil {
+		if how == killed {
+			faults = append(faults, d.server.Close())
+		} else if err := d.server.Shutdown(ctx); err != nil {
+			d.log.Warn("clients cut off", "err", err)
+		}
+	}
+	// 2. Nothing falls due any more. The engine ends its batch; it needs the broker for that.
+	if d.engine != nil {
+		d.engine.Stop()
+		d.alarms.Stop()
+	}
+	// 3. The broker, then the store, which makes everything durable.
+	if d.broker != nil {
+		faults = append(faults, d.broker.Close())
+	}
+	if d.store != nil && how == orderly {
+		faults = append(faults, d.store.Close())
+	}
+	// 4. HTTP last: until here it answers that we are stopping.
+	if d.http != nil {
+		if err := d.http.Shutdown(ctx); err != nil {
+			d.log.Warn("HTTP requests cut off", "err", err)
+		}
+	}
+	d.space.stop()
+	d.serving.Wait()
+	return errors.Join(faults...)
+}
