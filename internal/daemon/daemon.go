@@ -88,7 +88,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	d.engine.Start(d.broker)
 	// 5. Clients last: an open port means ready.
 	d.server, err = server.New(server.Config{
-		Broker: d.broker, Authenticator: newAuthenticator(d.cfg), Logger: log, Version: config.Version(),
+		Broker: d.broker, Authenticator: newUsers(d.cfg), Logger: log, Version: config.Version(),
 	})
 	if err != nil {
 		return err

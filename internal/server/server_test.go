@@ -67,7 +67,7 @@ func (s *testServer) pipe() *script {
 		defer close(done)
 		s.ServeConn(ours)
 	}()
-	p := newScript(s.t, theirs)
+	p := newScript(s.t, &stoppableConn{Conn: theirs, stopped: make(chan struct{})})
 	s.t.Cleanup(func() {
 		theirs.Close()
 		<-done

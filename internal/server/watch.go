@@ -33,7 +33,7 @@ func (w *watch) start(c *conn) {
 	w.interval = c.peer.heartbeat
 	w.period = timeout / 2
 	if w.interval > 0 {
-		w.period = min(w.period, w.interval/2)
+		w.period = min(w.period, w.interval/4)
 	}
 	now := time.Now()
 	w.mu.Lock()
