@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/duepost/duepost/internal/requirement"
+)
+
+const repository = "../.."
+
+// patience bounds every wait of these tests; nothing on a healthy machine comes near it.
+const patience = time.Minute
+
+// Every command and every example of the README is run as it stands there, one after the other
+// against the broker that its first command starts.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte("\n")); n > 150 {
+		t.Errorf("README.md has %d lines, want at most 150", n)
+	}
+	commands := readmeCommands(text)
+	want := []string{"go run ./cmd/duepost serve", "make test"}
+	if len(commands) < 2 || commands[0] != want[0] || commands[1] != want[1] {
+		t.Fatalf("the first commands are %q, want %q", commands, want)
+	}
+	serve := runCommand(t, commands[0], "DUEPOST_DATA_DIR="+t.TempDir(),
+		"DUEPOST_AMQP_ADDR=127.0.0.1:0", "DUEPOST_HTTP_ADDR=127.0.0.1:0")
+	url := "DUEPOST_URL=" + serve.await(regexp.MustCompile(`amqp://\S+`))
+
+	t.Run("commands", func(t *testing.T) {
+		for _, c := range commands[2:] {
+			t.Run(c, func(t *testing.T) {
+				if strings.Contains(c, " demo") {
+					t.Parallel()
+				}
+				checkCommand(t, c, url)
+			})
+		}
+	})
+	t.Run("Go example", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "main.go")
+		writeFile(t, file, readmeBlock(text, "go"))
+		// Run from here, it finds the client library in this module.
+		runCommand(t, "go run "+file, url).awaitEnd(`order 42 after -1500 ms`)
+	})
+	t.Run("Python example", func(t *testing.T) {
+		python := requirement.Tool(t, "python3", "Debian package python3")
+		if exec.Command(python, "-c", "import pika").Run() != nil {
+			requirement.Missing(t, "pika", "Debian package python3-pika")
+		}
+		file := filepath.Join(t.TempDir(), "main.py")
+		writeFile(t, file, readmeBlock(text, "python"))
+		runCommand(t, python+" "+file, url).awaitEnd(`^short expired\nlong expired\n$`)
+	})
+	// As Ctrl-C does it: the signal goes to the whole group, and go run waits for the broker.
+	serve.signal(syscall.SIGINT)
+	serve.awaitEnd(`is ready`)
+}
+
+// checkCommand runs one command of the README and knows what must come of it.
+func checkCommand(t *testing.T, command, url string) {
+	t.Helper()
+	c := runCommand(t, command, url)
+	switch {
+	case strings.Contains(command, " publish "):
+		c.awaitEnd(`published 1 to .* confirmed, due at`)
+	case strings.Contains(command, "--queue orders"):
+		c.await(regexp.MustCompile(`orders  hello  \(\d+ ms after due\)`))
+		c.signal(syscall.SIGINT)
+		c.awaitEnd(`hello`)
+	case strings.Contains(command, "--bind"):
+		c.awaitEnd(`shop:order.eu  \{"order": 42\}  \(\d+ ms after due\)`)
+	case strings.Contains(command, " demo"):
+		c.awaitEnd(`Nothing lost, nothing early, all on time`)
+	default:
+		t.Errorf("the test does not know what must come of %q", command)
+	}
+}
+
+// readmeCommands are the lines of all sh blocks.
+func readmeCommands(text []byte) (commands []string) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(text, -1) {
+		for line := range strings.Lines(string(block[1])) {
+			commands = append(commands, strings.TrimSpace(line))
+		}
+	}
+	return commands
+}
+
+// readmeBlock is the first block of a language.
+func readmeBlock(text []byte, language string) []byte {
+	return regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(text)[1]
+}
+
+// running is a command in a process group of its own.
+type running struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	text  string
+	ended chan error
+
+	mu     sync.Mutex // guards output
+	output bytes.Buffer
+	grown  chan struct{} // holds a signal after output has grown
+}
+
+// runCommand starts a shell command at the root of the repository; it ends with the test.
+func runCommand(t *testing.T, command string, env ...string) *running {
+	t.Helper()
+	r := &running{t: t, text: command, ended: make(chan error, 1), grown: make(chan struct{}, 1)}
+	r.cmd = exec.Command("sh", "-c", command)
+	r.cmd.Dir = repository
+	r.cmd.Env = append(os.Environ(), env...)
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r.cmd.Stderr = os.Stderr
+	stdout, err := r.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = io.Copy(r, bufio.NewReader(stdout))
+		r.ended <- r.cmd.Wait()
+	}()
+	t.Cleanup(func() { r.signal(syscall.SIGKILL) })
+	return r
+}
+
+// Write takes what the command prints.
+func (r *running) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.output.Write(p)
+	select {
+	case r.grown <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (r *running) printed() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.output.String()
+}
+
+// await waits until the command has printed what is wanted, and returns it.
+func (r *running) await(want *regexp.Regexp) string {
+	r.t.Helper()
+	limit := time.After(patience)
+	for {
+		if found := want.FindString(r.printed()); found != "" {
+			return found
+		}
+		select {
+		case <-r.grown:
+		case err := <-r.ended:
+			r.ended <- err
+			if found := want.FindString(r.printed()); found != "" {
+				return found
+			}
+			r.t.Fatalf("%s: ended (%v) without %q:\n%s", r.text, err, want, r.printed())
+		case <-limit:
+			r.t.Fatalf("%s: no %q after %v:\n%s", r.text, want, patience, r.printed())
+		}
+	}
+}
+
+// awaitEnd waits until the command ends with exit code 0 and has printed what is wanted.
+func (r *running) awaitEnd(want string) {
+	r.t.Helper()
+	select {
+	case err := <-r.ended:
+		r.ended <- err
+		if err != nil || !regexp.MustCompile(want).MatchString(r.printed()) {
+			r.t.Errorf("%s: %v, want exit code 0 and %q:\n%s", r.text, err, want, r.printed())
+		}
+	case <-time.After(patience):
+		r.t.Errorf("%s: no end after %v:\n%s", r.text, patience, r.printed())
+	}
+}
+
+// signal signals the whole group; a group that has ended is left alone.
+func (r *running) signal(s syscall.Signal) { _ = syscall.Kill(-r.cmd.Process.Pid, s) }
+
+func writeFile(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
