@@ -17,6 +17,7 @@ func (c *conn) awaitUnblocked() {
 	c.flush()
 	c.updateBlocked(c.server.blockedReason())
 	c.park(c.server.isBlocked.Load)
+	c.updateBlocked(c.server.blockedReason()) // what was told may have been late
 }
 
 // updateBlocked tells a client that publishes whether it may. Any goroutine.

@@ -49,12 +49,12 @@ type conn struct {
 	confirm confirms
 	watch   watch
 
-	phase  atomic.Int32  // a phase; any goroutine
-	reads  atomic.Uint64 // read calls that brought something
-	parked atomic.Bool   // the reader waits for the broker, not for the client
-	unpark chan struct{} // capacity 1: the reader looks again
-	killed chan struct{} // closed by kill
-	once   sync.Once     // of kill
+	phase   atomic.Int32  // a phase; any goroutine
+	reads   atomic.Uint64 // read calls that brought something
+	reading atomic.Bool   // the reader waits for the client and not for the broker
+	unpark  chan struct{} // capacity 1: a parked reader looks again
+	killed  chan struct{} // closed by kill
+	once    sync.Once     // of kill
 
 	peer     peer
 	session  *broker.Session
@@ -80,6 +80,7 @@ type peer struct {
 	user       string
 	vhost      string
 	mechanism  string
+	tls        bool
 	properties amqp.Table
 	frameMax   uint32
 	channelMax uint16
@@ -180,10 +181,10 @@ var errDone = errors.New("connection is closed")
 // frames before is done before more is waited for.
 func (c *conn) Read(p []byte) (int, error) {
 	c.flush()
-	if c.out.pending.Load() > int64(c.server.cfg.OutputLimit) {
-		c.park(func() bool { return c.out.pending.Load() > int64(c.server.cfg.OutputLimit) })
-	}
+	c.awaitRoom()
+	c.reading.Store(true)
 	n, err := c.nc.Read(p)
+	c.reading.Store(false)
 	if n > 0 {
 		c.reads.Add(1)
 		c.tally.bytesIn.Add(uint64(n))
@@ -191,11 +192,22 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// awaitRoom waits while the client has not taken what it is owed: nothing more is
+// done for it until it does.
+func (c *conn) awaitRoom() {
+	if c.hasRoom() {
+		return
+	}
+	c.park(func() bool { return !c.hasRoom() })
+}
+
+func (c *conn) hasRoom() bool {
+	return c.out.pending.Load() <= int64(c.server.cfg.OutputLimit)
+}
+
 // park waits while the condition holds, until the connection is killed or
 // closed by the server.
 func (c *conn) park(while func() bool) {
-	c.parked.Store(true)
-	defer c.parked.Store(false)
 	for while() && phase(c.phase.Load()) != phaseClosing {
 		select {
 		case <-c.out.room:

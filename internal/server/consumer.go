@@ -14,12 +14,13 @@ type consumer struct {
 	tag      string
 	noAck    bool
 	prefetch int64 // 0 for no limit
-	handle   subscription
 
 	inflight atomic.Int64 // units of credit taken: delivered and not settled, or about to be
 	gone     atomic.Bool  // no delivery will be sent any more; set under ch.mu
 
-	source *source // what its deliveries are remembered by; guarded by ch.mu
+	// Set under ch.mu before the consumer is among the channel's, and never after.
+	handle subscription
+	source *source // what its deliveries are remembered by
 }
 
 // subscription is the broker's side of a consumer: of a queue, or of direct
@@ -105,8 +106,8 @@ func (k *consumer) Cancelled() {
 	ch := k.ch
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if k.gone.Swap(true) {
-		return
+	if k.gone.Swap(true) || k.handle == nil {
+		return // ended already, or the client does not know of it yet
 	}
 	delete(ch.consumers, k.tag)
 	ch.forgetSource(k.source)

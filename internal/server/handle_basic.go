@@ -55,19 +55,21 @@ func (ch *channel) subscribe(k *consumer, queue string, exclusive bool, args amq
 	if err != nil {
 		return err
 	}
-	ch.mu.Lock()
-	ch.consumers[k.tag] = k
-	k.source = &source{queue: q, consumer: k}
-	ch.addSource(k.source)
-	ch.mu.Unlock()
 	handle, err := q.Consume(broker.ConsumerSpec{
 		Tag: k.tag, NoAck: k.noAck, Exclusive: exclusive, Args: args, Receiver: k,
 	})
 	if err != nil {
-		ch.forgetConsumer(k)
 		return err
 	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if k.gone.Load() { // the queue was deleted just now
+		return amqp.Errorf(amqp.NotFound, "no queue '%s' in vhost '%s'", queue, ch.c.peer.vhost)
+	}
 	k.handle = handle
+	k.source = &source{queue: q, consumer: k}
+	ch.addSource(k.source)
+	ch.consumers[k.tag] = k
 	return nil
 }
 
@@ -120,6 +122,7 @@ func (ch *channel) handleBasicGet(m *wire.BasicGet) error {
 	if err != nil {
 		return err
 	}
+	ch.c.awaitRoom()
 	d, left, ok, err := q.Get(m.NoAck)
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ func (c *conn) authenticate() error {
 		return err
 	}
 	c.peer.mechanism = ok.Mechanism
+	c.peer.tls = state != nil
 	cred, err := readResponse(ok.Mechanism, ok.Response, state)
 	if err != nil {
 		return inMethod(err, ok.ID())

@@ -153,7 +153,7 @@ func (c *conn) info() ConnInfo {
 		User:             told.peer.user,
 		VHost:            told.peer.vhost,
 		Mechanism:        told.peer.mechanism,
-		TLS:              c.tlsState() != nil,
+		TLS:              told.peer.tls,
 		ClientProperties: told.peer.properties,
 		Remote:           c.nc.RemoteAddr(),
 		Local:            c.nc.LocalAddr(),

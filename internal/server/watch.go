@@ -67,9 +67,9 @@ func (w *watch) look() {
 }
 
 // lookReads reports whether the peer is given up. A reader that waits for the
-// broker reads no heartbeats, which is no fault of the peer.
+// broker, or for the client to take what it is owed, reads no heartbeats.
 func (w *watch) lookReads(now time.Time) (dead bool) {
-	if reads := w.c.reads.Load(); reads != w.reads || w.c.parked.Load() {
+	if reads := w.c.reads.Load(); reads != w.reads || !w.c.reading.Load() {
 		w.reads, w.readAt = reads, now
 		return false
 	}
