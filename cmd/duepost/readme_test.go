@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"os"
@@ -112,22 +111,40 @@ type running struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	text  string
-	ended chan error
+	ended chan error    // holds how it ended
+	grown chan struct{} // holds a signal after stdout has grown
 
-	mu     sync.Mutex // guards output
-	output bytes.Buffer
-	grown  chan struct{} // holds a signal after output has grown
+	stdout, stderr lockedBuffer
+}
+
+// lockedBuffer may be written and read at the same time.
+type lockedBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // runCommand starts a shell command at the root of the repository; it ends with the test.
 func runCommand(t *testing.T, command string, env ...string) *running {
 	t.Helper()
 	r := &running{t: t, text: command, ended: make(chan error, 1), grown: make(chan struct{}, 1)}
-	r.cmd = exec.Command("sh", "-c", command)
+	// exec: the shell must not stand between a signal and the command.
+	r.cmd = exec.Command("sh", "-c", "exec "+command)
 	r.cmd.Dir = repository
 	r.cmd.Env = append(os.Environ(), env...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	r.cmd.Stderr = os.Stderr
+	r.cmd.Stderr = &r.stderr
 	stdout, err := r.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +153,7 @@ func runCommand(t *testing.T, command string, env ...string) *running {
 		t.Fatal(err)
 	}
 	go func() {
-		_, _ = io.Copy(r, bufio.NewReader(stdout))
+		_, _ = io.Copy(r, stdout)
 		r.ended <- r.cmd.Wait()
 	}()
 	t.Cleanup(func() { r.signal(syscall.SIGKILL) })
@@ -145,21 +162,19 @@ func runCommand(t *testing.T, command string, env ...string) *running {
 
 // Write takes what the command prints.
 func (r *running) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.output.Write(p)
+	n, err := r.stdout.Write(p)
 	select {
 	case r.grown <- struct{}{}:
 	default:
 	}
-	return len(p), nil
+	return n, err
 }
 
-func (r *running) printed() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.output.String()
-}
+// printed is what the command has printed on standard output.
+func (r *running) printed() string { return r.stdout.String() }
+
+// story is everything it has said, for failures.
+func (r *running) story() string { return r.printed() + "--- stderr:\n" + r.stderr.String() }
 
 // await waits until the command has printed what is wanted, and returns it.
 func (r *running) await(want *regexp.Regexp) string {
@@ -176,9 +191,9 @@ func (r *running) await(want *regexp.Regexp) string {
 			if found := want.FindString(r.printed()); found != "" {
 				return found
 			}
-			r.t.Fatalf("%s: ended (%v) without %q:\n%s", r.text, err, want, r.printed())
+			r.t.Fatalf("%s: ended (%v) without %q:\n%s", r.text, err, want, r.story())
 		case <-limit:
-			r.t.Fatalf("%s: no %q after %v:\n%s", r.text, want, patience, r.printed())
+			r.t.Fatalf("%s: no %q after %v:\n%s", r.text, want, patience, r.story())
 		}
 	}
 }
@@ -190,10 +205,10 @@ func (r *running) awaitEnd(want string) {
 	case err := <-r.ended:
 		r.ended <- err
 		if err != nil || !regexp.MustCompile(want).MatchString(r.printed()) {
-			r.t.Errorf("%s: %v, want exit code 0 and %q:\n%s", r.text, err, want, r.printed())
+			r.t.Errorf("%s: %v, want exit code 0 and %q:\n%s", r.text, err, want, r.story())
 		}
 	case <-time.After(patience):
-		r.t.Errorf("%s: no end after %v:\n%s", r.text, patience, r.printed())
+		r.t.Errorf("%s: no end after %v:\n%s", r.text, patience, r.story())
 	}
 }
 
