@@ -64,6 +64,7 @@ func (l *tail) String() string {
 // one that ends with the test.
 func anyBroker(t *testing.T) *broker {
 	t.Helper()
+	noteSources(t)
 	if url := os.Getenv(urlVariable); url != "" {
 		return &broker{url: url}
 	}
@@ -81,6 +82,7 @@ func startBroker(t *testing.T) *broker {
 // newBroker prepares a broker on an empty directory and free ports.
 func newBroker(t *testing.T) *broker {
 	t.Helper()
+	noteSources(t)
 	if os.Getenv(urlVariable) != "" {
 		t.Skipf("needs a process of its own, and %s names a broker that runs", urlVariable)
 	}
@@ -119,6 +121,8 @@ func (b *broker) start(t *testing.T) {
 	b.log = cmp.Or(b.log, &tail{})
 	b.cmd = exec.Command(os.Getenv(binaryVariable), b.args...)
 	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
+	// A data race ends the broker at once, and with it the test.
+	b.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	if err := b.cmd.Start(); err != nil {
 		t.Fatalf("start duepost: %v", err)
 	}

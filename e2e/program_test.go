@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -77,6 +78,7 @@ func play(t *testing.T, p program) {
 	rabbit := b.product(t) == "RabbitMQ"
 	names := p.schemes(t)
 	results := make(map[string]chan played, len(names))
+	slack := cmp.Or(os.Getenv(slackVariable), "3000")
 	slots := make(chan struct{}, atOnce)
 	for _, name := range names {
 		result := make(chan played, 1)
@@ -87,7 +89,7 @@ func play(t *testing.T, p program) {
 		go func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			result <- p.play(t.Context(), name, b.url)
+			result <- p.play(t.Context(), name, b.url, slack)
 		}()
 	}
 	for _, name := range names {
@@ -98,14 +100,22 @@ func play(t *testing.T, p program) {
 			report(t, <-results[name], rabbit && name == "head-of-line")
 		})
 	}
+	t.Run("notices lateness", func(t *testing.T) {
+		// What is not early is late where a message must come a second before it is due.
+		r := p.play(t.Context(), "order-close", b.url, "-1000")
+		if r.err == nil || !strings.Contains(r.output, "ORDER-300 came ") {
+			t.Errorf("played with a bound that nothing keeps: %v\n%s", r.err, r.output)
+		}
+	})
 }
 
-func (p program) play(ctx context.Context, scheme, url string) played {
+// play plays one scheme; slack is how many milliseconds late a message may be.
+func (p program) play(ctx context.Context, scheme, url, slack string) played {
 	ctx, cancel := context.WithTimeout(ctx, schemeLimit)
 	defer cancel()
 	var out bytes.Buffer
 	cmd := p.command(ctx, scheme)
-	cmd.Env = append(os.Environ(), urlVariable+"="+url)
+	cmd.Env = append(os.Environ(), urlVariable+"="+url, slackVariable+"="+slack)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second
 	start := time.Now()
