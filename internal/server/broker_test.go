@@ -4,8 +4,37 @@ import (
 	"testing"
 
 	"github.com/duepost/duepost/internal/broker"
+	"github.com/duepost/duepost/internal/delay"
+	"github.com/duepost/duepost/internal/store"
 )
 
-func newTestBroker(t *testing.T) *broker.Broker {
-	return &broker.Broker{}
+// newTestBroker returns a broker over an empty store.
+func newTestBroker(tb testing.TB) *broker.Broker {
+	tb.Helper()
+	s, err := store.Open(store.OSFS{}, tb.TempDir(), store.Options{SegmentBytes: 1 << 20})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	clock := delay.SystemClock{}
+	alarms := delay.NewAlarms(clock, nil)
+	b, err := broker.Open(broker.Config{
+		Store:  s,
+		Engine: delay.New(delay.Config{Store: s, Alarms: alarms, Clock: clock}),
+		Alarms: alarms,
+		Clock:  clock,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	alarms.Start()
+	tb.Cleanup(func() {
+		alarms.Stop()
+		if err := b.Close(); err != nil {
+			tb.Errorf("close broker: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			tb.Errorf("close store: %v", err)
+		}
+	})
+	return b
 }

@@ -13,6 +13,7 @@ type consumer struct {
 	ch       *channel
 	tag      string
 	noAck    bool
+	direct   bool  // takes direct replies, for which no credit is reserved
 	prefetch int64 // 0 for no limit
 
 	inflight atomic.Int64 // units of credit taken: delivered and not settled, or about to be
@@ -20,7 +21,7 @@ type consumer struct {
 
 	// Set under ch.mu before the consumer is among the channel's, and never after.
 	handle subscription
-	source *source // what its deliveries are remembered by
+	source *source // what its deliveries are remembered by; nil for direct replies
 }
 
 // subscription is the broker's side of a consumer: of a queue, or of direct
@@ -83,7 +84,7 @@ func (k *consumer) Deliver(d *broker.Delivery) bool {
 	ch := k.ch
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if k.gone.Load() {
+	if k.gone.Load() || k.direct && ch.c.out.full() {
 		return false
 	}
 	tag := ch.lastTag + 1

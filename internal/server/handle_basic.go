@@ -41,7 +41,12 @@ func (ch *channel) handleBasicConsume(m *wire.BasicConsume) error {
 	if k.tag == "" {
 		k.tag = newConsumerTag()
 	}
-	if err := ch.subscribe(k, name, m.Exclusive, args); err != nil {
+	if name == broker.ReplyQueue {
+		err = ch.subscribeReplies(k)
+	} else {
+		err = ch.subscribe(k, name, m.Exclusive, args)
+	}
+	if err != nil {
 		return err
 	}
 	err = ch.replyUnless(m.NoWait, &wire.BasicConsumeOk{ConsumerTag: k.tag})
@@ -69,6 +74,21 @@ func (ch *channel) subscribe(k *consumer, queue string, exclusive bool, args amq
 	k.handle = handle
 	k.source = &source{queue: q, consumer: k}
 	ch.addSource(k.source)
+	ch.consumers[k.tag] = k
+	return nil
+}
+
+// subscribeReplies makes the consumer receive the direct replies to requests
+// published on the channel. [rmq direct reply-to]
+func (ch *channel) subscribeReplies(k *consumer) error {
+	k.direct = true
+	handle, err := ch.publisher.ConsumeReplies(k.noAck, k)
+	if err != nil {
+		return err
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	k.handle = handle
 	ch.consumers[k.tag] = k
 	return nil
 }

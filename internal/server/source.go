@@ -52,6 +52,9 @@ func (ch *channel) remember(s *source, tag, pos uint64) {
 // forgetSource says that nothing more will come from a source. The caller holds
 // ch.mu.
 func (ch *channel) forgetSource(s *source) {
+	if s == nil {
+		return
+	}
 	s.gone = true
 	if s.unacked == 0 {
 		ch.sources[s.number] = nil
