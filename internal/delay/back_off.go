@@ -14,11 +14,12 @@ const maxAttempts = 1 << 20
 // with each, from first up to max. It belongs to the engine's goroutine.
 type backOff struct {
 	first, max time.Duration
-	attempts   map[uint64]uint8 // by the entry's sequence number, which a retry keeps
+	jitter     func(n int64) int64 // 0 <= jitter(n) < n
+	attempts   map[uint64]uint8    // by the entry's sequence number, which a retry keeps
 }
 
 func newBackOff(first, max time.Duration) backOff {
-	return backOff{first: first, max: max, attempts: map[uint64]uint8{}}
+	return backOff{first: first, max: max, jitter: rand.Int64N, attempts: map[uint64]uint8{}}
 }
 
 // next returns the instant of the next attempt for an entry that is rejected at now. A random
@@ -34,7 +35,7 @@ func (b *backOff) next(seq uint64, now int64) int64 {
 		b.attempts[seq] = n + 1 // goes on only until max is reached, so it cannot overflow
 	}
 	millis := max(wait.Milliseconds(), 1)
-	return now + millis + rand.Int64N(millis/4+1)
+	return now + millis + b.jitter(millis/4+1)
 }
 
 // end forgets an entry that is waited for no longer.

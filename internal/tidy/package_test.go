@@ -76,7 +76,8 @@ func packageRules() []rule {
 				"{a/testdata/two.txt no test of a uses it} {b/testdata/three.txt no test of b uses it}]",
 			good: map[string]string{
 				"a/a_test.go": "func FuzzA(f *testing.F) { filepath.Glob(`testdata/*.txt`); " +
-					"os.ReadDir(`testdata/all`) }",
+					"os.ReadDir(`testdata/all`); read(`golden_` + name) }",
+				"a/testdata/golden_a.json": "",
 				"a/testdata/one.txt":       "",
 				"a/testdata/all/x/y":       "",
 				"a/testdata/fuzz/FuzzA/17": "",
@@ -199,7 +200,8 @@ func inModules(p string, modules []string) bool {
 }
 
 // testdataUsed looks for the files below testdata in the strings of the package beside it: by
-// name, by pattern, or by the directory below testdata that holds them.
+// name, by its beginning up to a "_", by pattern, or by the directory below testdata that holds
+// them.
 func testdataUsed(tr tree) (found []finding) {
 	literals, fuzzers := map[string][]string{}, map[string]bool{}
 	inspect(tr, func(f file, _ ast.Decl, n ast.Node) {
@@ -238,5 +240,6 @@ func names(literal, file string) bool {
 	}
 	dir := strings.TrimSuffix(literal, "/")
 	below := strings.HasPrefix(dir, "testdata/") && strings.HasPrefix(file, dir+"/")
-	return below || path.Base(literal) == path.Base(file)
+	begins := strings.HasSuffix(literal, "_") && strings.HasPrefix(path.Base(file), path.Base(literal))
+	return below || begins || path.Base(literal) == path.Base(file)
 }
