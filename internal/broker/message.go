@@ -41,7 +41,9 @@ type Result struct {
 
 // Returned is a message that goes back to its publisher: a copy, owned by whoever gets it.
 type Returned struct {
-	Exchange, RoutingKey, Props, Body []byte
+	ExchangeAndKey []byte // two AMQP short strings
+	Props          []byte
+	Body           []byte
 }
 
 // Delivery is a message on its way to a consumer.
@@ -49,5 +51,6 @@ type Delivery struct {
 	Queue       *Queue // nil for a direct reply
 	Pos         uint64 // names the message in the queue; for Ack, Requeue and Reject
 	Redelivered bool
+	Deliveries  int // how often it came back before
 	Record      store.Record
 }

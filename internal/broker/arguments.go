@@ -1,0 +1,233 @@
+package broker
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/duepost/duepost/internal/amqp"
+)
+
+// Arguments of queue.declare that mean something here. Others are kept and passed over, as in
+// RabbitMQ.
+const (
+	argTTL           = "x-message-ttl"
+	argExpires       = "x-expires"
+	argDLX           = "x-dead-letter-exchange"
+	argDLXKey        = "x-dead-letter-routing-key"
+	argDLXStrategy   = "x-dead-letter-strategy"
+	argMaxLength     = "x-max-length"
+	argMaxBytes      = "x-max-length-bytes"
+	argOverflow      = "x-overflow"
+	argMaxPriority   = "x-max-priority"
+	argQueueType     = "x-queue-type"
+	argQueueMode     = "x-queue-mode"
+	argQueueVersion  = "x-queue-version"
+	argSingleActive  = "x-single-active-consumer"
+	argDeliveryLimit = "x-delivery-limit"
+	argTimeout       = "x-consumer-timeout"
+	argPriority      = "x-priority"
+)
+
+// argumentCheck says what is wrong with a value, in RabbitMQ's words, or "".
+type argumentCheck func(v any, args amqp.Table) string
+
+// queueArguments are the checks of queue.declare, in the order they are made.
+func queueArguments() []namedCheck {
+	return []namedCheck{
+		{argExpires, checkExpires},
+		{argTTL, checkTTL},
+		{argDLX, checkString},
+		{argDLXKey, checkDLXKey},
+		{argDLXStrategy, oneOf("invalid_dlx_strategy", "at-most-once", "at-least-once")},
+		{argMaxLength, checkNotNegative},
+		{argMaxBytes, checkNotNegative},
+		{"x-max-in-memory-length", checkNotNegative},
+		{"x-max-in-memory-bytes", checkNotNegative},
+		{argMaxPriority, checkMaxPriority},
+		{argOverflow, oneOf("invalid_overflow", "drop-head", "reject-publish", "reject-publish-dlx")},
+		{argQueueMode, oneOf("invalid_queue_mode", "default", "lazy")},
+		{argQueueVersion, checkQueueVersion},
+		{argSingleActive, checkBool},
+		{argTimeout, checkNotNegative},
+		{argQueueType, checkQueueType},
+		{argDeliveryLimit, checkInt},
+		{"x-quorum-initial-group-size", checkPositive},
+		{"x-queue-leader-locator", oneOf("invalid_queue_locator_arg", "client-local", "balanced",
+			"random", "least-leaders", "min-masters")},
+	}
+}
+
+type namedCheck struct {
+	name  string
+	check argumentCheck
+}
+
+// checkQueueArguments validates the arguments of queue.declare.
+func checkQueueArguments(name, vhost string, args amqp.Table) error {
+	for _, c := range queueArguments() {
+		v, ok := args[c.name]
+		if !ok {
+			continue
+		}
+		if why := c.check(v, args); why != "" {
+			return amqp.Errorf(amqp.PreconditionFailed, "invalid arg '%s' for %s: %s",
+				c.name, nameQueue(name, vhost), why)
+		}
+	}
+	return nil
+}
+
+// checkConsumerArguments validates the arguments of basic.consume.
+func checkConsumerArguments(q *Queue, args amqp.Table) error {
+	for _, c := range [...]namedCheck{{argPriority, checkInt}, {argTimeout, checkNotNegative}} {
+		v, ok := args[c.name]
+		if !ok {
+			continue
+		}
+		if why := c.check(v, args); why != "" {
+			return amqp.Errorf(amqp.PreconditionFailed, "invalid arg '%s' for %s: %s", c.name, q, why)
+		}
+	}
+	return nil
+}
+
+func checkInt(v any, _ amqp.Table) string {
+	if _, ok := amqp.AsInt(v); !ok {
+		return fmt.Sprintf("%q", "expected integer, got "+amqp.TypeNameOf(v))
+	}
+	return ""
+}
+
+func checkNotNegative(v any, args amqp.Table) string {
+	if why := checkInt(v, args); why != "" {
+		return why
+	}
+	if n, _ := amqp.AsInt(v); n < 0 {
+		return fmt.Sprintf("{value_negative,%d}", n)
+	}
+	return ""
+}
+
+func checkPositive(v any, args amqp.Table) string {
+	if why := checkNotNegative(v, args); why != "" {
+		return why
+	}
+	if n, _ := amqp.AsInt(v); n == 0 {
+		return "{value_zero,0}"
+	}
+	return ""
+}
+
+func checkTTL(v any, args amqp.Table) string {
+	if why := checkNotNegative(v, args); why != "" {
+		return why
+	}
+	if n, _ := amqp.AsInt(v); n > maxTTL {
+		return fmt.Sprintf("{value_too_large,%d}", n)
+	}
+	return ""
+}
+
+func checkExpires(v any, args amqp.Table) string {
+	if why := checkPositive(v, args); why != "" {
+		return why
+	}
+	return checkTTL(v, args)
+}
+
+func checkMaxPriority(v any, args amqp.Table) string {
+	if why := checkNotNegative(v, args); why != "" {
+		return why
+	}
+	if n, _ := amqp.AsInt(v); n > 255 {
+		return fmt.Sprintf("{max_value_exceeded,%d}", n)
+	}
+	return ""
+}
+
+func checkBool(v any, _ amqp.Table) string {
+	if _, ok := v.(bool); !ok {
+		return unacceptable(v)
+	}
+	return ""
+}
+
+func checkString(v any, _ amqp.Table) string {
+	if _, ok := v.(string); !ok {
+		return unacceptable(v)
+	}
+	return ""
+}
+
+func checkDLXKey(v any, args amqp.Table) string {
+	if why := checkString(v, args); why != "" {
+		return why
+	}
+	if _, ok := args[argDLX]; !ok {
+		return "routing_key_but_no_dlx_defined"
+	}
+	return ""
+}
+
+func checkQueueVersion(v any, args amqp.Table) string {
+	if why := checkNotNegative(v, args); why != "" {
+		return why
+	}
+	if n, _ := amqp.AsInt(v); n != 1 && n != 2 {
+		return fmt.Sprintf("%q", fmt.Sprintf("unsupported queue version '%d'", n))
+	}
+	return ""
+}
+
+func checkQueueType(v any, args amqp.Table) string {
+	if why := checkString(v, args); why != "" {
+		return why
+	}
+	switch v.(string) {
+	case "classic", "quorum", "stream": // stream has an answer of its own
+		return ""
+	}
+	return fmt.Sprintf("%q", fmt.Sprintf("unsupported queue type '%s'", v))
+}
+
+func oneOf(why string, known ...string) argumentCheck {
+	return func(v any, args amqp.Table) string {
+		if why := checkString(v, args); why != "" {
+			return why
+		}
+		if !slices.Contains(known, v.(string)) {
+			return why
+		}
+		return ""
+	}
+}
+
+func unacceptable(v any) string {
+	return "{unacceptable_type," + amqp.TypeNameOf(v) + "}"
+}
+
+// newQueueSettings reads arguments that were checked.
+func newQueueSettings(args amqp.Table) *queueSettings {
+	s := &queueSettings{
+		ttl:       intArgument(args, argTTL, noTTL),
+		expires:   intArgument(args, argExpires, -1),
+		maxLength: intArgument(args, argMaxLength, -1),
+		maxBytes:  intArgument(args, argMaxBytes, -1),
+	}
+	s.dlx, s.hasDLX = args[argDLX].(string)
+	s.dlxKey, s.hasDLXKey = args[argDLXKey].(string)
+	switch args[argOverflow] {
+	case "reject-publish":
+		s.overflow = rejectPublish
+	case "reject-publish-dlx":
+		s.overflow = rejectPublishDLX
+	}
+	return s
+}
+
+func intArgument(args amqp.Table, name string, otherwise int64) int64 {
+	if n, ok := amqp.AsInt(args[name]); ok {
+		return n
+	}
+	return otherwise
+}

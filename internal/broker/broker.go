@@ -1,0 +1,172 @@
+package broker
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/delay"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// Limits bound what clients can make the broker keep. The zero value means the defaults.
+type Limits struct {
+	// MaxParked is how many messages a virtual host keeps that were due and that nobody
+	// took. Beyond it they stay delayed and are tried again. 1,000,000 by default.
+	MaxParked int
+}
+
+// DefaultMaxParked is the default of Limits.MaxParked.
+const DefaultMaxParked = 1_000_000
+
+// Config is what a Broker is made of. All but Logger and Limits are required.
+type Config struct {
+	Store  *store.Store  // opened before the broker and closed after it
+	Engine *delay.Engine // started with the broker as its Sink after Open, stopped before Close
+	Alarms *delay.Alarms // started after Open and stopped before Close
+	Clock  delay.Clock   // the same as that of Engine and Alarms
+	Logger *slog.Logger  // nil discards
+	Limits Limits
+}
+
+// Broker is all virtual hosts over one store.
+//
+// Roles: the worker, one goroutine, from Open to Close.
+type Broker struct {
+	store  *store.Store
+	engine *delay.Engine
+	alarms *delay.Alarms
+	clock  delay.Clock
+	log    *slog.Logger
+	limits Limits
+	worker *worker
+	ids    ids
+
+	counters counters
+	release  release // working space of Route and Push
+	replies  replyRegistry
+
+	// Working space for whoever comes next. Pools, because a queue at rest must not keep any.
+	dispatches  sync.Pool // of *dispatch
+	settlements sync.Pool // of *settlement
+	letters     sync.Pool // of *deadLetterer
+	blocks      sync.Pool // of *[blockSize]entry
+
+	mu      sync.RWMutex // guards all below; a leaf lock
+	vhosts  map[string]*VHost
+	queues  map[uint32]*Queue    // logged queues and parking queues, by id
+	delayed map[uint32]*Exchange // by id
+	closed  bool
+}
+
+// Open brings back what the store recovered and returns the broker.
+func Open(c Config) (*Broker, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Limits.MaxParked == 0 {
+		c.Limits.MaxParked = DefaultMaxParked
+	}
+	b := &Broker{
+		store:   c.Store,
+		engine:  c.Engine,
+		alarms:  c.Alarms,
+		clock:   c.Clock,
+		log:     c.Logger.With("part", "broker"),
+		limits:  c.Limits,
+		worker:  newWorker(),
+		vhosts:  make(map[string]*VHost),
+		queues:  make(map[uint32]*Queue),
+		delayed: make(map[uint32]*Exchange),
+	}
+	b.ids = ids{store: c.Store, next: idBlock, end: idBlock}
+	b.dispatches.New = newDispatch
+	b.settlements.New = newSettlement
+	b.letters.New = func() any { return &deadLetterer{broker: b} }
+	b.blocks.New = func() any { return new([blockSize]entry) }
+	if err := b.recover(c.Store.Recovered()); err != nil {
+		return nil, fmt.Errorf("open broker: %w", err)
+	}
+	c.Store.SetOwner(b)
+	b.worker.start()
+	return b, nil
+}
+
+// Close stops what happens by itself and notes down what was delivered. Sessions are closed and
+// engine and alarms are stopped before. The store stays open.
+func (b *Broker) Close() error {
+	b.mu.Lock()
+	closed := b.closed
+	b.closed = true
+	b.mu.Unlock()
+	if closed {
+		return nil
+	}
+	b.worker.stop()
+	return b.noteCleanStop()
+}
+
+// Connect opens a session in a virtual host for a user, whom somebody else has authenticated.
+func (b *Broker) Connect(vhost, user string) (*Session, error) {
+	v := b.VHost(vhost)
+	if v == nil {
+		return nil, amqp.Errorf(amqp.NotAllowed, "vhost %s not found", vhost)
+	}
+	return &Session{
+		broker:    b,
+		vhost:     v,
+		user:      user,
+		exclusive: make(map[*Queue]struct{}),
+	}, nil
+}
+
+// VHost returns the virtual host of that name, or nil.
+func (b *Broker) VHost(name string) *VHost {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.vhosts[name]
+}
+
+// addQueue makes a queue known to the store's cleaner, if it has messages in the log.
+func (b *Broker) addQueue(q *Queue) {
+	if !q.logged {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queues[q.id] = q
+}
+
+func (b *Broker) removeQueue(q *Queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queues[q.id] == q {
+		delete(b.queues, q.id)
+	}
+}
+
+func (b *Broker) queueByID(id uint32) *Queue {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.queues[id]
+}
+
+func (b *Broker) addDelayed(x *Exchange) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.delayed[x.id] = x
+}
+
+func (b *Broker) removeDelayed(x *Exchange) {
+	b.mu.Lock()
+	delete(b.delayed, x.id)
+	b.mu.Unlock()
+}
+
+// delayedByID returns the exchange that a delayed message belongs to, or nil if it is no more.
+func (b *Broker) delayedByID(id uint32) *Exchange {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.delayed[id&^historyBit]
+}

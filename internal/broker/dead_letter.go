@@ -1,0 +1,330 @@
+package broker
+
+import (
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/headers"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// letterBatch and letterBytes bound one atomic group of dead letters.
+const (
+	letterBatch = 128
+	letterBytes = 1 << 20
+)
+
+// deadLetter takes held messages out of the queue and gives them to its dead-letter exchange, if
+// it has one. It is called without locks. Each message leaves its queue in the atomic group in
+// which it arrives where it goes, so a crash neither loses nor doubles it.
+// [rmq dead-lettering]
+func (q *Queue) deadLetter(positions []uint64, reason deathReason) {
+	if len(positions) == 0 {
+		return
+	}
+	q.countDeaths(len(positions), reason)
+	s := q.settings.Load()
+	if !s.hasDLX {
+		q.Ack(positions)
+		return
+	}
+	x := q.vhost.exchange(s.dlx)
+	if x == nil {
+		q.noteNoDLX(s.dlx, len(positions))
+		q.Ack(positions)
+		return
+	}
+	l := q.broker.letters.Get().(*deadLetterer)
+	l.begin(q, s, x, reason)
+	for _, pos := range positions {
+		l.add(pos)
+		if len(l.sources) == letterBatch || l.bytes >= letterBytes {
+			l.send()
+		}
+	}
+	l.send()
+	q.broker.letters.Put(l)
+}
+
+// deadLetterRefused dead-letters a message that the queue is too full to take.
+func (q *Queue) deadLetterRefused(m *store.Message) {
+	s := q.settings.Load()
+	if !s.hasDLX {
+		return
+	}
+	x := q.vhost.exchange(s.dlx)
+	if x == nil {
+		q.noteNoDLX(s.dlx, 1)
+		return
+	}
+	l := q.broker.letters.Get().(*deadLetterer)
+	l.begin(q, s, x, maxLen)
+	l.write(m)
+	l.send()
+	q.broker.letters.Put(l)
+}
+
+func (q *Queue) countDeaths(n int, reason deathReason) {
+	switch reason {
+	case expired:
+		q.broker.counters.expiredMessages.Add(uint64(n))
+	case maxLen:
+		q.broker.counters.overflowed.Add(uint64(n))
+	}
+}
+
+// noteNoDLX counts messages whose dead-letter exchange does not exist and logs it once.
+func (q *Queue) noteNoDLX(dlx string, n int) {
+	q.broker.counters.deadDropped.Add(uint64(n))
+	if !q.undeliverable.Swap(true) {
+		q.broker.log.Warn("dead letters dropped: no such exchange",
+			"vhost", q.vhost.name, "queue", q.name, "exchange", dlx)
+	}
+}
+
+// deadLetterer is the working space of dead-lettering from one queue for one reason.
+type deadLetterer struct {
+	broker   *Broker
+	queue    *Queue
+	settings *queueSettings
+	exchange *Exchange
+	reason   deathReason
+	dlx      []byte // name of exchange
+	now      int64  // unix milliseconds
+
+	sources []letterSource // of the messages in the group
+	letters []letter
+	batch   store.Batch
+	bytes   int
+
+	route      route
+	envelope   envelope
+	properties amqp.Properties
+	message    store.Message
+	headers    []byte
+	props      []byte
+	buf        []byte
+	appended   int   // how many messages batch.Refs will have
+	delayed    int   // how many are delayed
+	due        int64 // the earliest of them
+}
+
+// letterSource is a message that leaves.
+type letterSource struct {
+	pos    uint64
+	ref    store.Ref // as it is settled in the group
+	moved  store.Ref // where the cleaner has moved it meanwhile, if it has
+	logged bool
+}
+
+// letter is a message that arrives.
+type letter struct {
+	placement placement
+	stored    stored
+	index     int // of batch.Refs, if a place is logged
+}
+
+func (l *deadLetterer) begin(q *Queue, s *queueSettings, x *Exchange, reason deathReason) {
+	l.queue, l.settings, l.exchange, l.reason = q, s, x, reason
+	l.dlx = append(l.dlx[:0], x.name...)
+	l.now = l.broker.nowMillis()
+}
+
+// add puts one held message into the group.
+func (l *deadLetterer) add(pos uint64) {
+	q := l.queue
+	ref, logged, ok := q.beginLeaving(pos)
+	if !ok {
+		return // the queue was deleted
+	}
+	rec, err := q.read(pos, ref, &l.buf)
+	if err != nil {
+		l.broker.noteUnreadable(q, pos, err)
+	} else {
+		l.write(&rec.Message)
+	}
+	l.sources = append(l.sources, letterSource{pos: pos, ref: ref, logged: logged})
+}
+
+// write puts a copy of a message, as it is after its death, into the group for each target.
+func (l *deadLetterer) write(m *store.Message) {
+	if err := l.properties.Decode(m.Props); err != nil {
+		l.broker.log.Error("dead letter lost: properties unreadable",
+			"vhost", l.queue.vhost.name, "queue", l.queue.name, "err", err)
+		return
+	}
+	history := l.edit(m)
+	l.findRoute(history)
+	for _, x := range l.route.delayed {
+		l.addDelayed(x)
+	}
+	if len(l.route.queues) > 0 {
+		l.addReady()
+	}
+	if len(l.route.queues)+len(l.route.delayed) == 0 {
+		l.broker.counters.deadDropped.Add(1)
+		return
+	}
+	l.broker.counters.deadLettered.Add(1)
+}
+
+// edit makes l.message out of m: new headers, new address, no expiration. It returns the new
+// history.
+func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
+	p := &l.properties
+	routes, _ := headers.ParseRoutes(p.Headers) // was checked at publish
+	d := death{
+		queue:    l.queue.name,
+		reason:   l.reason,
+		seconds:  l.now / 1000,
+		exchange: m.Exchange,
+		key:      m.RoutingKey,
+		routes:   routes,
+	}
+	if p.Has(amqp.FlagExpiration) {
+		d.expiration = p.Expiration
+		p.Clear(amqp.FlagExpiration)
+	}
+	var before amqp.RawValue
+	if m.ExchangeID&historyBit != 0 {
+		before, _ = p.Headers.Lookup(headers.XDeath)
+	}
+	l.headers = appendDeath(l.headers[:0], p.Headers, before, &d, l.settings.hasDLXKey)
+	p.SetHeaders(l.headers)
+	l.props = p.Append(l.props[:0])
+	l.message = store.Message{
+		Exchange:   l.dlx,
+		RoutingKey: m.RoutingKey,
+		Props:      l.props,
+		Body:       m.Body,
+		ExchangeID: historyBit,
+		Arrived:    l.now,
+		TTL:        noTTL,
+		Persistent: m.Persistent,
+	}
+	l.envelope = envelope{key: m.RoutingKey, headers: l.headers, routes: routes, accepted: l.now + 1}
+	if l.settings.hasDLXKey {
+		l.message.RoutingKey = []byte(l.settings.dlxKey)
+		l.envelope.key = l.message.RoutingKey
+		l.envelope.routes = headers.Routes{}
+	}
+	history, _ = p.Headers.Lookup(headers.XDeath)
+	return history
+}
+
+// findRoute routes l.message, without the queues that it would go round for ever to.
+func (l *deadLetterer) findRoute(history amqp.RawValue) {
+	l.route.reset()
+	if err := l.route.walk(l.exchange, &l.envelope); err != nil {
+		// A delay that nobody checked: the message never met a delayed exchange before.
+		l.envelope.served = true
+		l.route.reset()
+		_ = l.route.walk(l.exchange, &l.envelope)
+	}
+	if l.reason == rejected {
+		return
+	}
+	kept := l.route.queues[:0]
+	for _, q := range l.route.queues {
+		if isCycle(history, q.name) {
+			l.noteCycle(q)
+			continue
+		}
+		kept = append(kept, q)
+	}
+	l.route.queues = kept
+}
+
+func (l *deadLetterer) noteCycle(q *Queue) {
+	l.broker.counters.deadCycles.Add(1)
+	if !q.cycling.Swap(true) {
+		l.broker.log.Warn("dead letters dropped: they would go round for ever without being rejected",
+			"vhost", q.vhost.name, "queue", q.name, "from", l.queue.name)
+	}
+}
+
+// addDelayed puts l.message into the group for a delayed exchange.
+func (l *deadLetterer) addDelayed(x *Exchange) {
+	m := l.message
+	p := l.properties
+	released := headers.AppendReleased(nil, l.envelope.headers, l.route.delay)
+	p.SetHeaders(released)
+	m.Props = p.Append(nil)
+	m.ExchangeID = x.id | historyBit
+	l.batch.AppendDelayed(&m, l.route.delay.Due)
+	l.bytes += len(m.Body) + len(m.Props)
+	if l.delayed == 0 || l.route.delay.Due < l.due {
+		l.due = l.route.delay.Due
+	}
+	l.delayed++
+}
+
+// addReady puts l.message into the group for the queues it was routed to.
+func (l *deadLetterer) addReady() {
+	if len(l.letters) < cap(l.letters) {
+		l.letters = l.letters[:len(l.letters)+1]
+	} else {
+		l.letters = append(l.letters, letter{})
+	}
+	t := &l.letters[len(l.letters)-1]
+	t.placement.reserve(l.route.queues, l.message.Persistent)
+	t.stored = stored{body: len(l.message.Body), arrived: l.now, ttl: noTTL}
+	t.index = -1
+	if len(t.placement.targets) > 0 {
+		t.index = l.appended
+		l.appended++
+		l.batch.Append(&l.message, t.placement.targets, len(t.placement.targets))
+	}
+	if t.placement.transient > 0 {
+		ref, err := l.broker.store.AppendTransient(&l.message, t.placement.transient)
+		l.broker.logIfFailed("copy dead letter", err)
+		t.stored.transient = ref
+	}
+	l.bytes += len(l.message.Body) + len(l.message.Props)
+}
+
+// send commits the group and hands its messages over. If the store refuses, the messages stay
+// where they were and are tried again later.
+func (l *deadLetterer) send() {
+	for i := range l.sources {
+		if s := &l.sources[i]; s.logged {
+			l.batch.Settle(l.queue.id, s.pos, s.ref)
+		}
+	}
+	if _, err := l.broker.store.Commit(&l.batch); err != nil {
+		l.broker.log.Warn("dead letters wait: the store refuses them", "vhost", l.queue.vhost.name,
+			"queue", l.queue.name, "n", len(l.sources), "err", err)
+		l.giveUp()
+		l.reset()
+		return
+	}
+	if l.delayed > 0 {
+		l.broker.engine.Added(l.delayed, l.due)
+	}
+	l.queue.endLeaving(l.sources)
+	for i := range l.letters {
+		t := &l.letters[i]
+		if t.index >= 0 {
+			t.stored.logged = l.batch.Refs[t.index]
+		}
+		t.placement.push(&t.stored)
+	}
+	l.reset()
+}
+
+func (l *deadLetterer) giveUp() {
+	for i := range l.letters {
+		t := &l.letters[i]
+		t.placement.abandon(true)
+		t.placement.abandon(false)
+		for range t.placement.transient {
+			l.broker.store.Drop(t.stored.transient)
+		}
+	}
+	l.queue.stay(l.sources, l.reason)
+}
+
+func (l *deadLetterer) reset() {
+	l.sources = l.sources[:0]
+	l.letters = l.letters[:0]
+	l.batch.Reset()
+	l.bytes, l.appended, l.delayed, l.due = 0, 0, 0, 0
+}

@@ -1,0 +1,196 @@
+package broker
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// QueueDeclare makes sure that there is such a queue. [amqp queue.declare]
+func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
+	spec.Name = cleanName(spec.Name)
+	if isReplyAddress([]byte(spec.Name)) || spec.Name == ReplyQueue {
+		return s.declareReplyQueue(spec.Name)
+	}
+	if spec.Passive {
+		q, err := s.Queue(spec.Name)
+		if err != nil {
+			return QueueInfo{}, err
+		}
+		q.touch()
+		return q.info(), nil
+	}
+	if spec.Name == "" {
+		spec.Name = serverNamed()
+	} else if s.vhost.queue(spec.Name) == nil {
+		if err := checkNewName("queue", spec.Name); err != nil {
+			return QueueInfo{}, err
+		}
+	}
+	q, lsn, err := s.vhost.declareQueue(s, &spec)
+	if err != nil {
+		return QueueInfo{}, err
+	}
+	if err := s.broker.wait(lsn); err != nil {
+		return QueueInfo{}, err
+	}
+	return q.info(), nil
+}
+
+// Queue returns the queue of that name if the session may use it.
+func (s *Session) Queue(name string) (*Queue, error) {
+	name = cleanName(name)
+	q := s.vhost.queue(name)
+	if q == nil {
+		return nil, queueNotFound(name, s.vhost.name)
+	}
+	return q, q.checkAccess(s)
+}
+
+// checkAccess refuses an exclusive queue to other sessions than its owner.
+func (q *Queue) checkAccess(s *Session) error {
+	if q.owner != nil && q.owner != s {
+		return q.locked()
+	}
+	return nil
+}
+
+// declareQueue creates the queue or compares it with the one that is there.
+func (v *VHost) declareQueue(s *Session, spec *QueueSpec) (*Queue, store.LSN, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if q := v.queues[spec.Name]; q != nil {
+		if err := q.checkEquivalent(s, spec); err != nil {
+			return nil, 0, err
+		}
+		q.touch()
+		return q, 0, nil
+	}
+	if s.closed {
+		return nil, 0, amqp.Errorf(amqp.ConnectionForced, "the connection is closing")
+	}
+	if err := checkQueueArguments(spec.Name, v.name, spec.Args); err != nil {
+		return nil, 0, err
+	}
+	if err := checkTypeOfQueue(spec, v.name); err != nil {
+		return nil, 0, err
+	}
+	q := newQueue(v, spec)
+	if spec.Exclusive {
+		q.owner = s
+	}
+	lsn, err := v.storeQueue(q)
+	if err != nil {
+		return nil, 0, err
+	}
+	v.addQueueLocked(q)
+	if spec.Exclusive {
+		s.exclusive[q] = struct{}{}
+	}
+	return q, lsn, nil
+}
+
+// newQueue makes an empty queue.
+func newQueue(v *VHost, spec *QueueSpec) *Queue {
+	q := &Queue{
+		name:       spec.Name,
+		broker:     v.broker,
+		vhost:      v,
+		durable:    spec.Durable && !spec.Exclusive,
+		autoDelete: spec.AutoDelete,
+		args:       spec.Args,
+		logged:     spec.Durable && !spec.Exclusive,
+		bindings:   make(map[bindingKey]*binding),
+	}
+	q.index.spare = &v.broker.blocks
+	q.settings.Store(newQueueSettings(spec.Args))
+	q.mu.Lock()
+	q.touchLocked()
+	q.mu.Unlock()
+	return q
+}
+
+// addQueueLocked makes the queue known.
+func (v *VHost) addQueueLocked(q *Queue) {
+	v.queues[q.name] = q
+	v.broker.addQueue(q)
+	v.changedLocked()
+}
+
+// storeQueue gives a queue that is logged its id and stores its definition.
+func (v *VHost) storeQueue(q *Queue) (store.LSN, error) {
+	if !q.logged {
+		return 0, nil
+	}
+	id, err := v.broker.ids.take()
+	if err != nil {
+		return 0, v.broker.waited(err)
+	}
+	q.id = id
+	value, err := encodeQueue(q)
+	if err != nil {
+		return 0, err
+	}
+	var b store.Batch
+	b.Put(queueDefinition(v.name, q.name), value)
+	lsn, err := v.broker.store.Commit(&b)
+	return lsn, v.broker.waited(err)
+}
+
+// checkEquivalent compares a declaration with the queue.
+func (q *Queue) checkEquivalent(s *Session, spec *QueueSpec) error {
+	if spec.Exclusive != (q.owner != nil) || spec.Exclusive && q.owner != s {
+		return q.locked()
+	}
+	d := difference{what: q.String()}
+	d.flag("durable", spec.Durable && !spec.Exclusive, q.durable)
+	d.flag("auto_delete", spec.AutoDelete, q.autoDelete)
+	for _, c := range queueArguments() {
+		d.argument(c.name, spec.Args, q.args)
+	}
+	return d.err
+}
+
+// checkTypeOfQueue refuses the queue types that are not there, and combinations that RabbitMQ
+// refuses.
+func checkTypeOfQueue(spec *QueueSpec, vhost string) error {
+	name := nameQueue(spec.Name, vhost)
+	switch spec.Args[argQueueType] {
+	case "stream":
+		return amqp.Errorf(amqp.NotImplemented, "%s: streams are not supported; "+
+			"use queue type 'classic' or 'quorum'", name)
+	case "quorum":
+		switch {
+		case spec.Exclusive:
+			return invalidProperty("exclusive-owner", name)
+		case !spec.Durable:
+			return invalidProperty("non-durable", name)
+		}
+	}
+	return nil
+}
+
+func invalidProperty(property, what string) error {
+	return amqp.Errorf(amqp.PreconditionFailed, "invalid property '%s' for %s", property, what)
+}
+
+// serverNamed makes a queue name that nobody can guess. [amqp queue.declare]
+func serverNamed() string {
+	return "amq.gen-" + randomToken()
+}
+
+// randomToken is 128 random bits as text.
+func randomToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// info is the answer to a declaration.
+func (q *Queue) info() QueueInfo {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return QueueInfo{Name: q.name, Messages: q.index.ready, Consumers: len(q.consumers)}
+}

@@ -1,0 +1,218 @@
+package broker
+
+import (
+	"errors"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/delay"
+	"github.com/duepost/duepost/internal/headers"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// The broker is where the delay engine releases to. A due message is routed from its exchange
+// with the bindings of now. In logged queues it is moved: they refer to the record that waited.
+// Queues that are not logged, and messages that are not persistent, get a copy in memory.
+var _ delay.Sink = (*Broker)(nil)
+
+// release is the working space of Route and Push, which the engine calls by turns. Push may
+// take what Route has planned in several pieces, in order.
+type release struct {
+	route      route
+	properties amqp.Properties
+	envelope   envelope
+	buf        []byte // of records read from disk
+	headers    []byte
+	props      []byte
+
+	plans  []plan
+	places []place // of all plans, one after the other
+	pushed int     // how many plans were pushed
+}
+
+// plan is where one due message goes.
+type plan struct {
+	first, last int  // its places are release.places[first:last]
+	rewritten   bool // logged is a new record and not the one that waited
+	stored      stored
+}
+
+// parkRetry is when a message is tried again that cannot be parked, in milliseconds.
+const parkRetry = 60_000
+
+// Reasons to park a message. A virtual host has a parking queue for each, so that a parked
+// message needs no record of its own to say why it is there.
+const reasonUnroutable = "unroutable"
+
+// Route implements delay.Sink.
+func (b *Broker) Route(batch []store.Due, out []delay.Outcome) {
+	r := &b.release
+	clear(r.plans)
+	r.plans, r.places, r.pushed = r.plans[:0], r.places[:0], 0
+	for i := range batch {
+		p := plan{first: len(r.places)}
+		b.planRelease(&batch[i], &out[i], &p)
+		p.last = len(r.places)
+		r.plans = append(r.plans, p)
+	}
+}
+
+// planRelease decides about one due message.
+func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
+	r := &b.release
+	x := b.delayedByID(d.ExchangeID)
+	if x == nil {
+		o.Verdict = delay.Dropped // deleted after the message was taken out
+		return
+	}
+	rec, err := b.store.Read(d.Ref, r.buf)
+	if err == nil {
+		r.buf = rec.Buf
+		err = r.properties.Decode(rec.Props)
+	}
+	if errors.Is(err, store.ErrMoved) {
+		o.RetryAt = o.Arrived // the next attempt finds it where it is now
+		return
+	}
+	if err != nil {
+		o.Verdict = delay.Dropped
+		b.counters.unreadable.Add(1)
+		b.log.Error("delayed message lost: record unreadable", "vhost", x.vhost.name,
+			"exchange", x.name, "id", d.Key.Seq, "due", d.Key.Due, "err", err)
+		return
+	}
+	r.routeReleased(x, &rec)
+	switch {
+	case len(r.route.queues) == 0:
+		b.planParking(x.vhost, &rec, o, p)
+	case anyFull(r.route.queues):
+		o.Verdict = delay.Retry
+	default:
+		b.planMove(&rec, o, p)
+	}
+}
+
+// routeReleased finds the queues of a message from the exchange where it waited.
+func (r *release) routeReleased(x *Exchange, rec *store.Record) {
+	routes, err := headers.ParseRoutes(r.properties.Headers)
+	if err != nil { // it was checked when it was accepted
+		routes = headers.Routes{}
+	}
+	r.envelope = envelope{
+		key:     rec.RoutingKey,
+		headers: r.properties.Headers,
+		routes:  routes,
+		served:  true,
+	}
+	r.route.reset()
+	_ = r.route.walk(x, &r.envelope) // fails only over delay headers, which are not read
+}
+
+// planMove reserves places in the queues that r.route found.
+func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
+	r := &b.release
+	m := rec.Message
+	m.ExchangeID &= historyBit
+	m.Arrived = o.Arrived
+	p.stored = stored{body: len(m.Body), arrived: o.Arrived, ttl: m.TTL}
+	if r.envelope.routes.HasBCC() {
+		r.headers = r.properties.Headers.AppendWithout(r.headers[:0], headers.BCC)
+		r.properties.SetHeaders(r.headers)
+		r.props = r.properties.Append(r.props[:0])
+		m.Props, p.rewritten = r.props, true
+	}
+	transient := 0
+	for _, q := range r.route.queues {
+		at := place{queue: q, pos: q.reserve(), logged: q.logged && m.Persistent}
+		r.places = append(r.places, at)
+		if at.logged {
+			o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})
+		} else {
+			transient++
+		}
+	}
+	o.Verdict, o.TTL, o.Persistent = delay.Moved, m.TTL, m.Persistent
+	if err := b.storeCopies(&m, transient, o, p); err != nil {
+		b.log.Warn("released message is tried again", "err", err)
+		b.giveUp(p, len(r.places))
+		r.places = r.places[:p.first]
+		*o = delay.Outcome{Verdict: delay.Retry, Targets: o.Targets[:0]}
+	}
+}
+
+// storeCopies stores what the places need besides the record that waited: a copy in memory, and
+// a new record if the message is another now. The latter is not in the group that ends the
+// waiting, so a crash between the two repeats it.
+func (b *Broker) storeCopies(m *store.Message, transient int, o *delay.Outcome, p *plan) (err error) {
+	if transient > 0 {
+		if p.stored.transient, err = b.store.AppendTransient(m, transient); err != nil {
+			return err
+		}
+	}
+	if p.rewritten && len(o.Targets) > 0 {
+		if p.stored.logged, _, err = b.store.Append(m, o.Targets, len(o.Targets)); err != nil {
+			return err
+		}
+		o.Targets = o.Targets[:0]
+	}
+	if len(o.Targets) == 0 {
+		o.Verdict = delay.Copied
+	}
+	return nil
+}
+
+// planParking sends a message that nobody takes to the parking queue, while there is room.
+func (b *Broker) planParking(v *VHost, rec *store.Record, o *delay.Outcome, p *plan) {
+	q, err := v.parkingQueue(reasonUnroutable)
+	if err != nil || q.Messages() >= b.limits.MaxParked {
+		b.logIfFailed("park message", err)
+		o.RetryAt = o.Arrived + parkRetry
+		return
+	}
+	at := place{queue: q, pos: q.reserve(), logged: true}
+	b.release.places = append(b.release.places, at)
+	p.stored = stored{body: len(rec.Body), arrived: o.Arrived, ttl: noTTL}
+	o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})
+	o.Verdict, o.Persistent, o.Reason = delay.Parked, true, reasonUnroutable
+}
+
+// Push implements delay.Sink.
+func (b *Broker) Push(batch []store.Due, out []delay.Outcome) {
+	r := &b.release
+	for i := range batch {
+		p := &r.plans[r.pushed]
+		r.pushed++
+		switch out[i].Verdict {
+		case delay.Retry:
+		case delay.Dropped: // perhaps only now: its exchange was deleted meanwhile
+			b.giveUp(p, p.last)
+			b.counters.delayedDropped.Add(1)
+		default:
+			if out[i].Verdict == delay.Parked {
+				b.counters.parked.Add(1)
+			}
+			if !p.rewritten && len(out[i].Targets) > 0 {
+				p.stored.logged = batch[i].Ref
+			}
+			b.place(p)
+		}
+	}
+}
+
+// place makes the message ready where it was planned.
+func (b *Broker) place(p *plan) {
+	places := placement{places: b.release.places[p.first:p.last]}
+	places.push(&p.stored)
+}
+
+// giveUp takes back what was planned for the places up to last.
+func (b *Broker) giveUp(p *plan, last int) {
+	places := placement{places: b.release.places[p.first:last]}
+	places.abandon(true)
+	places.abandon(false)
+	for _, at := range places.places {
+		if !at.logged && p.stored.transient != (store.Ref{}) {
+			b.store.Drop(p.stored.transient)
+		}
+	}
+	p.stored = stored{}
+}

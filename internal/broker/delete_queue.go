@@ -1,0 +1,152 @@
+package broker
+
+import (
+	"errors"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// QueueDelete deletes a queue with its messages, which are not dead-lettered, and returns how
+// many were ready. One that does not exist is deleted already. [amqp queue.delete]
+func (s *Session) QueueDelete(name string, ifUnused, ifEmpty bool) (messages int, err error) {
+	q := s.vhost.queue(cleanName(name))
+	if q == nil {
+		return 0, nil
+	}
+	if err := q.checkAccess(s); err != nil {
+		return 0, err
+	}
+	n, lsn, err := s.vhost.deleteQueue(q, func() error {
+		switch {
+		case ifUnused && len(q.consumers) > 0:
+			return amqp.Errorf(amqp.PreconditionFailed, "%s in use", q)
+		case ifEmpty && q.index.ready > 0:
+			return amqp.Errorf(amqp.PreconditionFailed, "%s is not empty", q)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, s.broker.wait(lsn)
+}
+
+// QueuePurge takes all ready messages out of a queue and returns how many they were.
+// [amqp queue.purge]
+func (s *Session) QueuePurge(name string) (messages int, err error) {
+	q, err := s.Queue(name)
+	if err != nil {
+		return 0, err
+	}
+	return q.purge(), nil
+}
+
+// errStays is what a condition answers when the queue is to stay and nobody is to hear of it.
+var errStays = errors.New("delete queue: it stays")
+
+// deleteUnusedQueue deletes an auto-delete queue that has lost its last consumer.
+func (v *VHost) deleteUnusedQueue(q *Queue) error {
+	_, _, err := v.deleteQueue(q, func() error {
+		if len(q.consumers) > 0 {
+			return errStays
+		}
+		return nil
+	})
+	return ignoreStays(err)
+}
+
+// deleteExpiredQueue deletes a queue that was not used for its x-expires.
+func (v *VHost) deleteExpiredQueue(q *Queue) error {
+	_, _, err := v.deleteQueue(q, func() error {
+		s := q.settings.Load()
+		if len(q.consumers) > 0 || v.broker.nowMillis() < q.lastUsed+s.expires {
+			return errStays
+		}
+		return nil
+	})
+	return ignoreStays(err)
+}
+
+func ignoreStays(err error) error {
+	if errors.Is(err, errStays) {
+		return nil
+	}
+	return err
+}
+
+// deleteQueue deletes a queue unless the condition, asked under the queue's lock, says why not.
+func (v *VHost) deleteQueue(q *Queue, refuse func() error) (messages int, lsn store.LSN, err error) {
+	v.mu.Lock()
+	if v.queues[q.name] != q {
+		v.mu.Unlock()
+		return 0, 0, nil
+	}
+	consumers, ready, err := q.close(refuse)
+	if err != nil {
+		v.mu.Unlock()
+		return 0, 0, err
+	}
+	var c change
+	c.removeQueue(q)
+	lsn, err = v.applyLocked(&c)
+	v.mu.Unlock()
+
+	q.dropAll()
+	for _, consumer := range consumers {
+		consumer.receiver.Cancelled()
+	}
+	return ready, lsn, err
+}
+
+// close makes the queue take and give nothing any more, unless refuse says why not. It returns
+// the consumers it had and how many messages were ready.
+func (q *Queue) close(refuse func() error) (consumers []*Consumer, ready int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := refuse(); err != nil {
+		return nil, 0, err
+	}
+	q.deleted = true
+	consumers, q.consumers, q.active = q.consumers, nil, nil
+	for _, c := range consumers {
+		c.gone = true
+	}
+	if q.alarm != nil {
+		q.alarm.Clear()
+	}
+	return consumers, q.index.ready, nil
+}
+
+// dropAll lets go of all messages of a queue that is closed and, if it was logged, dropped.
+func (q *Queue) dropAll() {
+	q.mu.Lock()
+	var refs []store.Ref
+	q.index.all(func(_ uint64, e *entry, _ bool) {
+		if !e.has(flagLeaving) {
+			refs = append(refs, e.ref)
+		}
+	})
+	q.index = index{spare: q.index.spare}
+	q.expires, q.zero, q.stuck = nil, nil, nil
+	q.mu.Unlock()
+	for _, ref := range refs {
+		q.broker.store.Drop(ref)
+	}
+}
+
+// Close ends the session: its exclusive queues are deleted. It is idempotent. The connection
+// has cancelled its consumers and requeued what they held before.
+func (s *Session) Close() {
+	s.vhost.mu.Lock()
+	s.closed = true
+	var owned []*Queue
+	for q := range s.exclusive {
+		owned = append(owned, q)
+	}
+	s.vhost.mu.Unlock()
+	for _, q := range owned {
+		_, _, err := s.vhost.deleteQueue(q, func() error { return nil })
+		s.broker.logIfFailed("delete exclusive queue", err)
+	}
+}

@@ -1,0 +1,79 @@
+package broker
+
+// expiry is when the message at a position is due to expire.
+type expiry struct {
+	at  int64 // unix milliseconds
+	pos uint64
+}
+
+// expiryHeap orders expiries, the earliest first: 16 bytes per message, no pointers. It may
+// hold positions that are gone meanwhile; see Queue.noteExpiryLocked for their bound.
+//
+// Invariant: h[i] <= h[2i+1] and h[i] <= h[2i+2]. Costs are O(log n).
+type expiryHeap []expiry
+
+func (x expiry) before(y expiry) bool {
+	return x.at < y.at || x.at == y.at && x.pos < y.pos
+}
+
+func (h *expiryHeap) push(x expiry) {
+	s := append(*h, x)
+	i := len(s) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !x.before(s[parent]) {
+			break
+		}
+		s[i] = s[parent]
+		i = parent
+	}
+	s[i] = x
+	*h = s
+}
+
+// pop removes the earliest. The heap must not be empty.
+func (h *expiryHeap) pop() expiry {
+	s := *h
+	top := s[0]
+	last := len(s) - 1
+	s[0] = s[last]
+	*h = s[:last]
+	(*h).down(0)
+	return top
+}
+
+// keep removes all whose position is not wanted. Costs O(n).
+func (h *expiryHeap) keep(wanted func(pos uint64) bool) {
+	kept := (*h)[:0]
+	for _, x := range *h {
+		if wanted(x.pos) {
+			kept = append(kept, x)
+		}
+	}
+	*h = kept
+	for i := len(kept)/2 - 1; i >= 0; i-- {
+		kept.down(i)
+	}
+}
+
+func (h expiryHeap) down(i int) {
+	if i >= len(h) {
+		return
+	}
+	x := h[i]
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h[child+1].before(h[child]) {
+			child++
+		}
+		if !h[child].before(x) {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = x
+}

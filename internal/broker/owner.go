@@ -1,0 +1,57 @@
+package broker
+
+import "github.com/duepost/duepost/internal/store"
+
+// The broker is the store's Owner: its cleaner asks whether messages are still needed and tells
+// where it has moved them.
+var _ store.Owner = (*Broker)(nil)
+
+// Holds implements store.Owner. A position that is reserved and not yet pushed is held.
+func (b *Broker) Holds(queue uint32, pos uint64) bool {
+	q := b.queueByID(queue)
+	return q != nil && q.holds(pos)
+}
+
+// Relocate implements store.Owner.
+func (b *Broker) Relocate(queue uint32, pos uint64, from, to store.Ref) (held bool) {
+	q := b.queueByID(queue)
+	return q != nil && q.relocate(pos, from, to)
+}
+
+func (q *Queue) holds(pos uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return false
+	}
+	return q.index.at(pos) != nil || q.isReservedLocked(pos)
+}
+
+func (q *Queue) relocate(pos uint64, from, to store.Ref) (held bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return false
+	}
+	if e := q.index.at(pos); e != nil {
+		if e.ref == from {
+			e.ref = to
+		}
+		return true
+	}
+	if !q.isReservedLocked(pos) {
+		return false
+	}
+	if q.relocated == nil {
+		q.relocated = make(map[uint64]store.Ref)
+	}
+	if known, ok := q.relocated[pos]; !ok || known == from {
+		q.relocated[pos] = to
+	}
+	return true
+}
+
+// isReservedLocked reports whether a position was handed out and neither pushed nor abandoned.
+func (q *Queue) isReservedLocked(pos uint64) bool {
+	return pos < q.next.Load() && !q.index.wasBorn(pos)
+}

@@ -1,0 +1,52 @@
+package broker
+
+import "github.com/duepost/duepost/internal/store"
+
+// A parking queue keeps messages that were due and that nobody took. It is a queue without a
+// name: nobody can consume from it or bind it. There is one per virtual host and reason.
+
+// parkingQueue returns the parking queue for a reason and makes it if there is none.
+func (v *VHost) parkingQueue(reason string) (*Queue, error) {
+	v.mu.RLock()
+	q := v.parked[reason]
+	v.mu.RUnlock()
+	if q != nil {
+		return q, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if q := v.parked[reason]; q != nil {
+		return q, nil
+	}
+	id, err := v.broker.ids.take()
+	if err != nil {
+		return nil, err
+	}
+	var b store.Batch
+	b.Put(parkDefinition(v.name, reason), encodeID(id))
+	if _, err := v.broker.store.Commit(&b); err != nil {
+		return nil, err
+	}
+	return v.addParkingLocked(reason, id), nil
+}
+
+func (v *VHost) addParkingLocked(reason string, id uint32) *Queue {
+	q := newQueue(v, &QueueSpec{Durable: true})
+	q.id = id
+	v.parked[reason] = q
+	v.broker.addQueue(q)
+	return q
+}
+
+// Parked returns how many messages are parked, by reason.
+func (v *VHost) Parked() map[string]int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	parked := make(map[string]int, len(v.parked))
+	for reason, q := range v.parked {
+		if n := q.Messages(); n > 0 {
+			parked[reason] = n
+		}
+	}
+	return parked
+}

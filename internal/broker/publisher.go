@@ -1,0 +1,208 @@
+package broker
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/delay"
+	"github.com/duepost/duepost/internal/headers"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// Publisher is the publishing side of a channel: it remembers the last route and has working
+// space, so that a message costs no allocation. It is not for concurrent use.
+type Publisher struct {
+	session *Session
+	broker  *Broker
+
+	// route is the last one found. It holds for messages to cachedExchange with cachedKey
+	// while the virtual host's topology is at cachedVersion; 0 means for none.
+	route          route
+	cachedVersion  uint64
+	cachedExchange []byte
+	cachedKey      []byte
+
+	// The message at hand.
+	properties *amqp.Properties // as it is to be stored, but for headers
+	envelope   envelope
+	record     store.Message
+
+	placement placement
+	open      []*Queue        // route.queues without the full ones
+	edited    amqp.Properties // what properties points to if they differ from what was sent
+	props     []byte          // encoded properties that differ from what was sent
+	headers   []byte
+	replyTo   []byte
+	names     []byte
+	reply     Delivery
+
+	replies *ReplyConsumer // set by ConsumeReplies
+}
+
+// NewPublisher returns a publisher for one channel.
+func (s *Session) NewPublisher() *Publisher {
+	return &Publisher{session: s, broker: s.broker}
+}
+
+// Publish routes and stores a message, and delivers it where a consumer has credit. Errors are
+// *amqp.Error; after one the message is nowhere. [amqp basic.publish]
+func (p *Publisher) Publish(m *Message) (Result, error) {
+	if err := p.accept(m); err != nil {
+		return Result{}, err
+	}
+	if len(m.Exchange) == 0 && isReplyAddress(m.RoutingKey) {
+		return p.publishReply(), nil
+	}
+	return p.store()
+}
+
+// accept checks a message, finds its route and fills p.record with what is to be stored.
+func (p *Publisher) accept(m *Message) error {
+	now := p.broker.clock.Now()
+	p.record = store.Message{
+		Exchange:   m.Exchange,
+		RoutingKey: m.RoutingKey,
+		Props:      m.Props,
+		Body:       m.Body,
+		Arrived:    now.UnixMilli(),
+		TTL:        noTTL,
+		Persistent: m.Properties.IsPersistent(),
+	}
+	p.properties = m.Properties
+	p.envelope = envelope{
+		key:      m.RoutingKey,
+		headers:  m.Properties.Headers,
+		accepted: delay.CeilMillis(now),
+	}
+	if m.Properties.Flags&(amqp.FlagHeaders|amqp.FlagExpiration|amqp.FlagUserID|amqp.FlagReplyTo) != 0 {
+		if err := p.readProperties(m.Properties); err != nil {
+			return err
+		}
+	}
+	return p.findRoute(m)
+}
+
+// readProperties reads and checks the properties that mean something here.
+func (p *Publisher) readProperties(props *amqp.Properties) error {
+	if props.Has(amqp.FlagUserID) && string(props.UserID) != p.session.user {
+		return amqp.Errorf(amqp.PreconditionFailed,
+			"user_id property set to '%s' but authenticated user was '%s'",
+			props.UserID, p.session.user)
+	}
+	if props.Has(amqp.FlagExpiration) {
+		ttl, err := parseExpiration(props.Expiration)
+		if err != nil {
+			return err
+		}
+		p.record.TTL = ttl
+	}
+	if len(props.Headers) > 0 {
+		routes, err := headers.ParseRoutes(props.Headers)
+		if err != nil {
+			return err
+		}
+		p.envelope.routes = routes
+	}
+	if props.Has(amqp.FlagReplyTo) && string(props.ReplyTo) == ReplyQueue {
+		return p.nameReplyTo(props)
+	}
+	return nil
+}
+
+// findRoute makes p.route that of the message, from memory if it can.
+func (p *Publisher) findRoute(m *Message) error {
+	v := p.session.vhost
+	version := v.version.Load() // before the walk: what changes meanwhile makes it stale
+	if p.cachedVersion == version && p.envelope.routes.IsEmpty() &&
+		bytes.Equal(p.cachedKey, m.RoutingKey) && bytes.Equal(p.cachedExchange, m.Exchange) {
+		return nil
+	}
+	p.cachedVersion = 0
+	x := v.exchangeNamed(m.Exchange)
+	if x == nil {
+		return exchangeNotFound(string(m.Exchange), v.name)
+	}
+	if x.internal {
+		return amqp.Errorf(amqp.AccessRefused, "cannot publish to internal %s", x)
+	}
+	p.route.reset()
+	if err := p.route.walk(x, &p.envelope); err != nil {
+		return err
+	}
+	if !p.route.byHeaders && p.envelope.routes.IsEmpty() {
+		p.cachedVersion = version
+		p.cachedExchange = append(p.cachedExchange[:0], m.Exchange...)
+		p.cachedKey = append(p.cachedKey[:0], m.RoutingKey...)
+	}
+	return nil
+}
+
+// store puts the accepted message where its route says.
+func (p *Publisher) store() (Result, error) {
+	r := Result{Routed: len(p.route.queues)+len(p.route.delayed) > 0}
+	for _, x := range p.route.delayed {
+		lsn, err := p.hold(x)
+		if err != nil {
+			return p.failed(err)
+		}
+		r.LSN = max(r.LSN, lsn)
+	}
+	if p.envelope.routes.HasBCC() {
+		p.stripBCC()
+	}
+	queues := p.route.queues
+	if anyFull(queues) {
+		queues, r.Rejected = p.withoutFull(queues)
+	}
+	if len(queues) == 0 {
+		return r, nil
+	}
+	p.placement.reserve(queues, p.record.Persistent)
+	lsn, err := p.broker.enqueue(&p.placement, &p.record)
+	if err != nil {
+		return p.failed(err)
+	}
+	r.LSN = max(r.LSN, lsn)
+	return r, nil
+}
+
+// hold gives the message to the delay engine.
+func (p *Publisher) hold(x *Exchange) (store.LSN, error) {
+	p.release(x)
+	_, lsn, err := p.broker.engine.Add(&p.record, p.route.delay.Due)
+	p.record.ExchangeID = 0
+	return lsn, err
+}
+
+// release makes of the message at hand what waits in a delayed exchange, in the form that its
+// consumers will see. BCC stays in it until it is routed.
+func (p *Publisher) release(x *Exchange) {
+	p.setHeaders(headers.AppendReleased(p.headers[:0], p.envelope.headers, p.route.delay))
+	p.record.ExchangeID = x.id
+}
+
+// stripBCC removes the header that no consumer may see.
+func (p *Publisher) stripBCC() {
+	p.setHeaders(p.envelope.headers.AppendWithout(p.headers[:0], headers.BCC))
+}
+
+// setHeaders gives the record the message's properties with other headers, which are p.headers
+// grown.
+func (p *Publisher) setHeaders(h []byte) {
+	p.headers = h
+	edited := *p.properties
+	edited.SetHeaders(h)
+	p.props = edited.Append(p.props[:0])
+	p.record.Props = p.props
+}
+
+// failed is the answer when the store did not take the message. While the disk is full the
+// publisher gets a nack and may try again.
+func (p *Publisher) failed(err error) (Result, error) {
+	if errors.Is(err, store.ErrFull) {
+		p.broker.counters.refusedFull.Add(1)
+		return Result{Routed: true, Rejected: true}, nil
+	}
+	return Result{}, storeFailed(err)
+}

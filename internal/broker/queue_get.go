@@ -1,0 +1,61 @@
+package broker
+
+// Get takes the first message for basic.get and reports how many are ready behind it. With
+// noAck it is settled before Get returns. The record is valid for as long as it is used.
+// [amqp basic.get]
+func (q *Queue) Get(noAck bool) (d Delivery, left int, ok bool, err error) {
+	for {
+		pos, e, left, ok := q.take()
+		if !ok {
+			return Delivery{}, left, false, nil
+		}
+		var buf []byte
+		rec, err := q.read(pos, e.ref, &buf)
+		if err != nil {
+			q.broker.noteUnreadable(q, pos, err)
+			q.discard([]uint64{pos})
+			continue
+		}
+		if noAck {
+			q.Ack([]uint64{pos})
+		}
+		return Delivery{
+			Queue:       q,
+			Pos:         pos,
+			Redelivered: e.has(flagRedelivered),
+			Deliveries:  e.deliveries(),
+			Record:      rec,
+		}, left, true, nil
+	}
+}
+
+// take holds the first ready message that has not expired.
+func (q *Queue) take() (pos uint64, e entry, left int, ok bool) {
+	d := q.broker.dispatches.Get().(*dispatch)
+	defer q.broker.dispatches.Put(d)
+	q.mu.Lock()
+	q.touchLocked()
+	for q.expireIfDueLocked(d) {
+		q.mu.Unlock()
+		q.deadLetter(d.expired, expired)
+		d.expired = d.expired[:0]
+		q.mu.Lock()
+	}
+	defer q.mu.Unlock()
+	pos, ok = q.index.nextReady()
+	if !ok || q.deleted {
+		return 0, entry{}, 0, false
+	}
+	e = *q.index.hold(pos)
+	q.delivered = max(q.delivered, pos+1)
+	return pos, e, q.index.ready, true
+}
+
+// expireIfDueLocked takes out a round of what has expired and reports whether there was any.
+func (q *Queue) expireIfDueLocked(d *dispatch) bool {
+	s := q.settings.Load()
+	if s.ttl >= 0 || len(q.expires) > 0 {
+		q.expireLocked(d, s)
+	}
+	return len(d.expired) > 0
+}

@@ -1,0 +1,120 @@
+package broker
+
+import "github.com/duepost/duepost/internal/store"
+
+// settlement gathers what leaves a queue, so that the store hears of it once and without the
+// queue's lock.
+type settlement struct {
+	positions []uint64
+	refs      []store.Ref // of positions: in the log
+	transient []store.Ref
+}
+
+func newSettlement() any { return new(settlement) }
+
+// add takes note of an entry that was removed from the index.
+func (s *settlement) add(pos uint64, e entry) {
+	if !e.has(flagLogged) {
+		s.transient = append(s.transient, e.ref)
+		return
+	}
+	s.positions = append(s.positions, pos)
+	s.refs = append(s.refs, e.ref)
+}
+
+// flush tells the store and empties the settlement.
+func (s *settlement) flush(q *Queue) {
+	if len(s.positions) > 0 {
+		q.broker.store.Settle(q.id, s.positions, s.refs)
+		s.positions, s.refs = s.positions[:0], s.refs[:0]
+	}
+	for _, ref := range s.transient {
+		q.broker.store.Drop(ref)
+	}
+	s.transient = s.transient[:0]
+}
+
+// Ack takes held messages out of the queue for good. Positions that are not held are passed
+// over, here and in Requeue and Reject.
+func (q *Queue) Ack(positions []uint64) {
+	s := q.broker.settlements.Get().(*settlement)
+	q.mu.Lock()
+	for _, pos := range positions {
+		if q.index.isHeld(pos) {
+			s.add(pos, q.index.remove(pos))
+		}
+	}
+	q.mu.Unlock()
+	s.flush(q)
+	q.broker.settlements.Put(s)
+}
+
+// Requeue puts held messages back to their places, marked redelivered.
+func (q *Queue) Requeue(positions []uint64) {
+	q.mu.Lock()
+	for _, pos := range positions {
+		if !q.index.isHeld(pos) {
+			continue
+		}
+		e := q.index.unhold(pos)
+		e.set(flagRedelivered)
+		e.countDelivery()
+		q.noteReturnLocked(pos, e)
+	}
+	if q.hasWorkLocked(q.settings.Load()) {
+		q.dispatchLocked()
+		return
+	}
+	q.mu.Unlock()
+}
+
+// Reject takes held messages out of the queue and dead-letters them if the queue says where to.
+func (q *Queue) Reject(positions []uint64) {
+	q.mu.Lock()
+	held := positions[:0:0]
+	for _, pos := range positions {
+		if q.index.isHeld(pos) {
+			held = append(held, pos)
+		}
+	}
+	q.mu.Unlock()
+	q.deadLetter(held, rejected)
+}
+
+// discard takes held messages out of the queue for good, wherever they were on their way to.
+func (q *Queue) discard(positions []uint64) { q.Ack(positions) }
+
+// purgeBatch is how many messages a purge takes out before others get a turn.
+const purgeBatch = 1024
+
+// purge takes the messages that are ready now out of the queue and returns how many they were.
+func (q *Queue) purge() int {
+	s := q.broker.settlements.Get().(*settlement)
+	defer q.broker.settlements.Put(s)
+	purged := 0
+	for left := q.Messages(); left > 0; {
+		n := q.removeReady(min(left, purgeBatch), s)
+		s.flush(q)
+		if n == 0 {
+			break
+		}
+		purged += n
+		left -= n
+	}
+	return purged
+}
+
+// removeReady takes out up to most ready messages from the front.
+func (q *Queue) removeReady(most int, s *settlement) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n := range most {
+		pos, ok := q.index.nextReady()
+		if !ok {
+			return n
+		}
+		q.index.hold(pos)
+		s.add(pos, q.index.remove(pos))
+	}
+	return most
+}

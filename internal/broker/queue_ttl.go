@@ -1,0 +1,173 @@
+package broker
+
+// How messages expire. A queue with one TTL expires in queue order, so only its head is looked
+// at. A message with a TTL of its own is in a heap by the end of its time. A TTL of 0 is offered
+// to consumers once and expires if none takes it. A held message does not expire; when it comes
+// back, it does so at once if its time has ended. One alarm per queue is set for the earliest
+// end; it goes off, and the worker runs the dispatch.
+
+// clockSlack is how many milliseconds messages may be out of order in one queue: publishers
+// read the clock before they push. What is further out of order tells of a clock set back.
+const clockSlack = 1000
+
+// expireLocked takes out what has expired, as much as fits into one round.
+func (q *Queue) expireLocked(d *dispatch, s *queueSettings) {
+	now := q.broker.nowMillis()
+	for len(q.expires) > 0 && q.expires[0].at <= now && len(d.expired) < claimBatch {
+		pos := q.expires.pop().pos
+		e := q.index.at(pos)
+		switch {
+		case e == nil: // settled before
+		case q.index.isHeld(pos):
+			e.set(flagOverdue)
+		default:
+			q.index.hold(pos)
+			d.expired = append(d.expired, pos)
+		}
+	}
+	if s.ttl < 0 {
+		return
+	}
+	for len(d.expired) < claimBatch {
+		pos, ok := q.index.nextReady()
+		if !ok {
+			return
+		}
+		e := q.index.at(pos)
+		if e.has(flagZeroTTL) || e.arrivedMillis()+s.ttl > now {
+			return
+		}
+		q.index.hold(pos)
+		d.expired = append(d.expired, pos)
+	}
+}
+
+// expireZeroLocked takes out the messages with a TTL of 0 that nobody took.
+func (q *Queue) expireZeroLocked(d *dispatch) {
+	for _, pos := range q.zero {
+		if e := q.index.at(pos); e != nil && !q.index.isHeld(pos) {
+			q.index.hold(pos)
+			d.expired = append(d.expired, pos)
+		}
+	}
+	q.zero = q.zero[:0]
+}
+
+// noteArrivalLocked arranges for the end of a new message's time.
+func (q *Queue) noteArrivalLocked(pos uint64, e *entry, ttl int64, s *queueSettings) {
+	arrived := e.arrivedMillis()
+	if ttl == 0 || s.ttl == 0 {
+		e.set(flagZeroTTL)
+		q.zero = append(q.zero, pos)
+		return
+	}
+	if ttl > 0 {
+		q.noteExpiryLocked(pos, arrived+ttl)
+	}
+	if s.ttl < 0 {
+		return
+	}
+	if arrived < q.newest-clockSlack { // it would be stuck behind messages of a later hour
+		q.noteExpiryLocked(pos, arrived+s.ttl)
+	}
+	q.newest = max(q.newest, arrived)
+	q.armForLocked(arrived + s.ttl)
+}
+
+// noteReturnLocked arranges for the end of a message's time that comes back to its place.
+func (q *Queue) noteReturnLocked(pos uint64, e *entry) {
+	if e.has(flagOverdue | flagZeroTTL) {
+		e.clear(flagOverdue | flagZeroTTL)
+		q.noteExpiryLocked(pos, e.arrivedMillis())
+	}
+}
+
+// noteExpiryLocked puts a message into the heap. What is settled before its time stays there
+// until it would have expired, but never more of it than of what is in the queue.
+func (q *Queue) noteExpiryLocked(pos uint64, at int64) {
+	if len(q.expires) > 2*(q.index.ready+q.index.held)+blockSize {
+		q.expires.keep(func(pos uint64) bool { return q.index.at(pos) != nil })
+	}
+	q.expires.push(expiry{at: at, pos: pos})
+	q.armForLocked(at)
+}
+
+// armLocked sets the alarm for the next thing that ends by itself: a message or the queue.
+func (q *Queue) armLocked() {
+	s := q.settings.Load()
+	if len(q.expires) > 0 {
+		q.armForLocked(q.expires[0].at)
+	}
+	if s.ttl >= 0 {
+		if pos, ok := q.index.nextReady(); ok {
+			q.armForLocked(q.index.at(pos).arrivedMillis() + s.ttl)
+		}
+	}
+	if s.expires >= 0 && len(q.consumers) == 0 {
+		q.armForLocked(q.lastUsed + s.expires)
+	}
+	if len(q.stuck) > 0 {
+		q.armForLocked(q.stuckUntil)
+	}
+}
+
+// armForLocked makes sure that the alarm goes off at the given instant or before. Too early
+// does no harm: then it is set anew.
+func (q *Queue) armForLocked(at int64) {
+	if q.deleted || q.armedAt != 0 && q.armedAt <= at {
+		return
+	}
+	if q.alarm == nil {
+		q.alarm = q.broker.alarms.New(q.onAlarm)
+	}
+	q.armedAt = max(at, 1)
+	q.alarm.Set(at)
+}
+
+// onAlarm hands the queue to the worker. It runs on the alarms' goroutine.
+func (q *Queue) onAlarm(int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.armedAt = 0
+	if q.deleted {
+		return
+	}
+	if q.dispatching {
+		return // whoever dispatches looks at the time and sets the alarm when it ends
+	}
+	q.dispatching = true
+	q.broker.worker.add(q)
+}
+
+// touchLocked says that the queue is in use [rmq x-expires].
+func (q *Queue) touchLocked() {
+	s := q.settings.Load()
+	if s.expires < 0 {
+		return
+	}
+	q.lastUsed = q.broker.nowMillis()
+	if len(q.consumers) == 0 {
+		q.armForLocked(q.lastUsed + s.expires)
+	}
+}
+
+// touch is touchLocked for those who do not hold the lock.
+func (q *Queue) touch() {
+	if q.settings.Load().expires < 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.touchLocked()
+}
+
+// hasExpired reports whether the queue is not used and has not been for its x-expires.
+func (q *Queue) hasExpired(now int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.settings.Load()
+	return !q.deleted && s.expires >= 0 && len(q.consumers) == 0 && now >= q.lastUsed+s.expires
+}
+
+// nowMillis is the wall clock, rounded down.
+func (b *Broker) nowMillis() int64 { return b.clock.Now().UnixMilli() }

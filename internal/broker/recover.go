@@ -1,0 +1,270 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/duepost/duepost/internal/store"
+)
+
+// recover rebuilds everything from what the store found. Definitions come in key order, which is
+// not the order they depend on each other in, so each kind has a pass of its own.
+func (b *Broker) recover(found *store.Recovery) error {
+	if found == nil {
+		found = new(store.Recovery)
+	}
+	r := recovery{broker: b, definitions: found.Definitions, delivered: make(map[uint32]uint64)}
+	passes := [...]struct {
+		prefix string
+		take   func(key string, d *definition) error
+	}{
+		{idDefinition, r.id},
+		{vhostPrefix, r.vhost},
+		{exchangePrefix, r.exchange},
+		{queuePrefix, r.queue},
+		{parkPrefix, r.parking},
+		{bindingPrefix, r.binding},
+		{orphanPrefix, r.orphan},
+		{cleanPrefix, r.clean},
+	}
+	for _, p := range passes {
+		if err := r.pass(p.prefix, p.take); err != nil {
+			return err
+		}
+	}
+	if b.vhosts["/"] == nil {
+		r.addVHost("/")
+	}
+	for i := range found.Queues {
+		r.messages(&found.Queues[i])
+	}
+	if _, err := b.store.Commit(&r.batch); err != nil {
+		return fmt.Errorf("drop what is orphaned: %w", err)
+	}
+	b.log.Info("recovered", "vhosts", len(b.vhosts), "queues", len(b.queues), "n", r.restored)
+	return nil
+}
+
+// recovery is a start under way.
+type recovery struct {
+	broker      *Broker
+	definitions []store.Definition
+	delivered   map[uint32]uint64 // by queue id, see clean
+	batch       store.Batch       // what is to be forgotten
+	restored    int
+}
+
+// pass gives the definitions with a prefix to take: their key without the prefix, and the value.
+func (r *recovery) pass(prefix string, take func(key string, d *definition) error) error {
+	for _, def := range r.definitions {
+		key, ok := strings.CutPrefix(def.Key, prefix)
+		if !ok {
+			continue
+		}
+		d := &definition{rest: def.Value}
+		if err := take(key, d); err != nil {
+			return fmt.Errorf("definition %q: %w", def.Key, err)
+		}
+		if d.bad {
+			return fmt.Errorf("definition %q: %w", def.Key, errDefinition)
+		}
+	}
+	return nil
+}
+
+// id starts a new block, so that ids taken before a crash are never taken again.
+func (r *recovery) id(_ string, d *definition) error {
+	d.version()
+	end := d.uint32()
+	r.broker.ids.next, r.broker.ids.end = end, end
+	return nil
+}
+
+func (r *recovery) vhost(key string, d *definition) error {
+	d.version()
+	k := definition{rest: []byte(key)}
+	r.addVHost(k.name())
+	d.bad = d.bad || k.bad
+	return nil
+}
+
+func (r *recovery) addVHost(name string) {
+	v := newVHost(r.broker, name)
+	v.addPredeclared()
+	r.broker.vhosts[name] = v
+	r.batch.Put(vhostDefinition(name), []byte{definitionVersion})
+}
+
+func (r *recovery) exchange(key string, d *definition) error {
+	v, k, err := r.owner(key)
+	if err != nil {
+		return err
+	}
+	d.version()
+	flags := d.byte()
+	id := d.uint32()
+	spec := ExchangeSpec{
+		Name:       k.name(),
+		Durable:    true,
+		AutoDelete: flags&flagAutoDelete != 0,
+		Internal:   flags&flagInternal != 0,
+		Type:       d.name(),
+	}
+	spec.Args = d.arguments()
+	kind, err := exchangeKindOf(&spec, v.name)
+	if err != nil {
+		return err
+	}
+	x := newExchange(v, &spec, kind)
+	x.id = id
+	v.addExchangeLocked(x)
+	return nil
+}
+
+func (r *recovery) queue(key string, d *definition) error {
+	v, k, err := r.owner(key)
+	if err != nil {
+		return err
+	}
+	d.version()
+	flags := d.byte()
+	id := d.uint32()
+	q := newQueue(v, &QueueSpec{
+		Name:       k.name(),
+		Durable:    true,
+		AutoDelete: flags&flagAutoDelete != 0,
+		Args:       d.arguments(),
+	})
+	q.id = id
+	v.addQueueLocked(q)
+	return nil
+}
+
+func (r *recovery) parking(key string, d *definition) error {
+	v, k, err := r.owner(key)
+	if err != nil {
+		return err
+	}
+	d.version()
+	v.addParkingLocked(k.name(), d.uint32())
+	return nil
+}
+
+func (r *recovery) binding(key string, d *definition) error {
+	v, k, err := r.owner(key)
+	if err != nil {
+		return err
+	}
+	d.version()
+	b := bindingKey{source: k.name(), toExchange: k.byte() == 'x', destination: k.name()}
+	b.routingKey = d.name()
+	args := d.arguments()
+	if b.args, err = encodeArguments(args); err != nil {
+		return err
+	}
+	made, err := v.newBindingLocked(nil, b, args)
+	if err != nil { // an end is gone: nothing depends on the binding any more
+		r.broker.log.Warn("binding dropped", "vhost", v.name, "exchange", b.source,
+			"queue", b.destination, "err", err)
+		r.batch.Delete(bindingPrefix + key)
+		return nil
+	}
+	made.link()
+	return nil
+}
+
+// owner reads the virtual host that a key begins with.
+func (r *recovery) owner(key string) (*VHost, *definition, error) {
+	k := &definition{rest: []byte(key)}
+	v := r.broker.vhosts[k.name()]
+	if v == nil {
+		return nil, nil, fmt.Errorf("unknown virtual host: %w", errDefinition)
+	}
+	return v, k, nil
+}
+
+// orphan drops what waited in a delayed exchange that did not outlive the process.
+func (r *recovery) orphan(key string, d *definition) error {
+	k := definition{rest: []byte(key)}
+	id := k.uint32()
+	n := r.broker.store.Pending(id).Count + r.broker.store.Pending(id|historyBit).Count
+	r.batch.DropExchange(id)
+	r.batch.DropExchange(id | historyBit)
+	r.batch.Delete(orphanPrefix + key)
+	r.broker.counters.orphans.Add(n)
+	d.bad = k.bad
+	return nil
+}
+
+// clean reads up to where a queue's messages had been delivered at an orderly stop.
+func (r *recovery) clean(key string, d *definition) error {
+	k := definition{rest: []byte(key)}
+	d.version()
+	r.delivered[k.uint32()] = d.position()
+	r.batch.Delete(cleanPrefix + key)
+	return nil
+}
+
+// messages puts the messages of a queue back. After a crash nobody knows which were delivered
+// before, so all are marked redelivered. [amqp basic.deliver]
+func (r *recovery) messages(found *store.RecoveredQueue) {
+	q := r.broker.queues[found.ID]
+	if q == nil {
+		r.batch.DropQueue(found.ID)
+		for _, e := range found.Entries {
+			r.broker.store.Drop(e.Ref)
+		}
+		r.broker.counters.orphans.Add(uint64(len(found.Entries)))
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delivered, clean := r.delivered[found.ID]
+	for i := range found.Entries {
+		f := &found.Entries[i]
+		e := newEntry(f.Ref, int(f.Ref.Len), f.Arrived, flagLogged)
+		if !clean || f.Pos < delivered {
+			e.set(flagRedelivered)
+		}
+		q.index.restore(f.Pos, e)
+		q.restoreExpiryLocked(f)
+	}
+	r.restored += len(found.Entries)
+	q.next.Store(q.index.resume(found.Next))
+	q.armLocked()
+}
+
+// restoreExpiryLocked arranges for the end of a restored message's time. A TTL of 0 ended before.
+func (q *Queue) restoreExpiryLocked(f *store.Entry) {
+	s := q.settings.Load()
+	if f.TTL >= 0 {
+		q.noteExpiryLocked(f.Pos, f.Arrived+f.TTL)
+	}
+	if s.ttl >= 0 && f.Arrived < q.newest-clockSlack {
+		q.noteExpiryLocked(f.Pos, f.Arrived+s.ttl)
+	}
+	q.newest = max(q.newest, f.Arrived)
+}
+
+// noteCleanStop stores, per queue, up to where its messages were delivered, so that after the
+// start those behind are not marked redelivered.
+func (b *Broker) noteCleanStop() error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var batch store.Batch
+	for id, q := range b.queues {
+		batch.Put(cleanDefinition(id), encodePosition(q.deliveredUpTo()))
+	}
+	lsn, err := b.store.Commit(&batch)
+	if err != nil {
+		return fmt.Errorf("note clean stop: %w", err)
+	}
+	return b.wait(lsn)
+}
+
+// deliveredUpTo returns a position such that nothing from there on was delivered before.
+func (q *Queue) deliveredUpTo() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.delivered
+}

@@ -1,0 +1,274 @@
+package broker
+
+import (
+	"bytes"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// Tx gathers what a channel in tx mode does until it commits: all of it happens in one atomic
+// group of the store, or nothing. It is not for concurrent use. [amqp tx]
+type Tx struct {
+	publisher *Publisher
+	messages  []txMessage
+	settles   []txSettle
+}
+
+// txMessage is a copy of a published message.
+type txMessage struct {
+	exchange, key, props, body []byte
+	mandatory                  bool
+}
+
+// txSettle is what is to become of held messages of one queue.
+type txSettle struct {
+	queue     *Queue
+	positions []uint64
+	how       settleKind
+}
+
+type settleKind uint8
+
+const (
+	settleAck settleKind = iota
+	settleReject
+	settleRequeue
+)
+
+// NewTx returns an empty transaction.
+func (s *Session) NewTx() *Tx { return &Tx{publisher: s.NewPublisher()} }
+
+// NewTx returns an empty transaction for the channel of this publisher, whose reply consumer
+// counts in it.
+func (p *Publisher) NewTx() *Tx { return &Tx{publisher: p} }
+
+// Publish adds a message, which is copied. Errors are those of [Publisher.Publish] and end the
+// channel. It is routed at commit, and a delay counts from there.
+func (t *Tx) Publish(m *Message) error {
+	if err := t.publisher.accept(m); err != nil {
+		return err
+	}
+	t.messages = append(t.messages, txMessage{
+		exchange:  bytes.Clone(m.Exchange),
+		key:       bytes.Clone(m.RoutingKey),
+		props:     bytes.Clone(m.Props),
+		body:      bytes.Clone(m.Body),
+		mandatory: m.Mandatory,
+	})
+	return nil
+}
+
+// Ack adds held messages to be acknowledged. Positions are copied, here and below.
+func (t *Tx) Ack(q *Queue, positions []uint64) { t.settle(q, positions, settleAck) }
+
+// Reject adds held messages to be dead-lettered or dropped. That happens after the commit.
+func (t *Tx) Reject(q *Queue, positions []uint64) { t.settle(q, positions, settleReject) }
+
+// Requeue adds held messages to be put back.
+func (t *Tx) Requeue(q *Queue, positions []uint64) { t.settle(q, positions, settleRequeue) }
+
+func (t *Tx) settle(q *Queue, positions []uint64, how settleKind) {
+	t.settles = append(t.settles, txSettle{q, append([]uint64(nil), positions...), how})
+}
+
+// Rollback forgets all of it. The held messages stay held.
+func (t *Tx) Rollback() { t.messages, t.settles = nil, nil }
+
+// Commit makes all of it happen and returns when it is on stable storage. It returns the
+// mandatory messages that nobody took. After an error nothing has happened.
+func (t *Tx) Commit() (returned []Returned, err error) {
+	c := txCommit{publisher: t.publisher, broker: t.publisher.broker}
+	messages, settles := t.messages, t.settles
+	t.Rollback()
+	for i := range messages {
+		if err := c.add(&messages[i]); err != nil {
+			c.giveUp()
+			return nil, err
+		}
+	}
+	for i := range settles {
+		c.acknowledge(&settles[i])
+	}
+	lsn, err := c.broker.store.Commit(&c.batch)
+	if err != nil {
+		c.giveUp()
+		return nil, c.broker.waited(err)
+	}
+	c.finish(settles)
+	return c.returned, c.broker.wait(lsn)
+}
+
+// txCommit is a commit under way.
+type txCommit struct {
+	publisher *Publisher
+	broker    *Broker
+	batch     store.Batch
+	letters   []letter // reused from dead-lettering: places of one message
+	appended  int
+	delayed   int
+	due       int64
+	acks      []txAck
+	replies   []*txMessage
+	returned  []Returned
+}
+
+// txAck are acknowledged messages of one queue that the group settles.
+type txAck struct {
+	queue   *Queue
+	sources []letterSource
+}
+
+// add routes a message and puts it into the group.
+func (c *txCommit) add(t *txMessage) error {
+	p := c.publisher
+	var properties amqp.Properties
+	if err := properties.Decode(t.props); err != nil {
+		return err
+	}
+	m := Message{
+		Exchange: t.exchange, RoutingKey: t.key, Props: t.props,
+		Properties: &properties, Body: t.body, Mandatory: t.mandatory,
+	}
+	if err := p.accept(&m); err != nil {
+		return err
+	}
+	if len(t.exchange) == 0 && isReplyAddress(t.key) {
+		c.replies = append(c.replies, t)
+		return nil
+	}
+	if t.mandatory && len(p.route.queues)+len(p.route.delayed) == 0 {
+		c.returned = append(c.returned, t.returned())
+	}
+	for _, x := range p.route.delayed {
+		c.addDelayed(x)
+	}
+	if p.envelope.routes.HasBCC() {
+		p.stripBCC()
+	}
+	queues := p.route.queues
+	if anyFull(queues) {
+		queues, _ = p.withoutFull(queues)
+	}
+	if len(queues) == 0 {
+		return nil
+	}
+	return c.addReady(queues)
+}
+
+// returned is what basic.return gives back.
+func (t *txMessage) returned() Returned {
+	names := amqp.AppendShortStr(nil, t.exchange)
+	return Returned{
+		ExchangeAndKey: amqp.AppendShortStr(names, t.key),
+		Props:          t.props,
+		Body:           t.body,
+	}
+}
+
+func (c *txCommit) addDelayed(x *Exchange) {
+	p := c.publisher
+	p.release(x)
+	c.batch.AppendDelayed(&p.record, p.route.delay.Due)
+	p.record.ExchangeID = 0
+	if c.delayed == 0 || p.route.delay.Due < c.due {
+		c.due = p.route.delay.Due
+	}
+	c.delayed++
+}
+
+func (c *txCommit) addReady(queues []*Queue) error {
+	record := &c.publisher.record
+	l := letter{index: -1}
+	l.placement.reserve(queues, record.Persistent)
+	l.stored = stored{body: len(record.Body), arrived: record.Arrived, ttl: record.TTL}
+	if len(l.placement.targets) > 0 {
+		l.index = c.appended
+		c.appended++
+		c.batch.Append(record, l.placement.targets, len(l.placement.targets))
+	}
+	var err error
+	if l.placement.transient > 0 {
+		l.stored.transient, err = c.broker.store.AppendTransient(record, l.placement.transient)
+	}
+	c.letters = append(c.letters, l)
+	return c.broker.waited(err)
+}
+
+// acknowledge puts acks of logged messages into the group.
+func (c *txCommit) acknowledge(s *txSettle) {
+	if s.how != settleAck {
+		return
+	}
+	a := txAck{queue: s.queue}
+	for _, pos := range s.positions {
+		ref, logged, ok := s.queue.beginLeaving(pos)
+		if !ok {
+			continue
+		}
+		a.sources = append(a.sources, letterSource{pos: pos, ref: ref, logged: logged})
+		if logged {
+			c.batch.Settle(s.queue.id, pos, ref)
+		}
+	}
+	c.acks = append(c.acks, a)
+}
+
+// finish does in memory what the group has made durable, or soon will.
+func (c *txCommit) finish(settles []txSettle) {
+	if c.delayed > 0 {
+		c.broker.engine.Added(c.delayed, c.due)
+	}
+	for _, a := range c.acks {
+		a.queue.endLeaving(a.sources)
+	}
+	for i := range c.letters {
+		l := &c.letters[i]
+		if l.index >= 0 {
+			l.stored.logged = c.batch.Refs[l.index]
+		}
+		l.placement.push(&l.stored)
+	}
+	for _, t := range c.replies {
+		c.reply(t)
+	}
+	for _, s := range settles {
+		switch s.how {
+		case settleReject:
+			s.queue.Reject(s.positions)
+		case settleRequeue:
+			s.queue.Requeue(s.positions)
+		}
+	}
+}
+
+// reply publishes a direct reply, which no store has anything to do with.
+func (c *txCommit) reply(t *txMessage) {
+	var properties amqp.Properties
+	if properties.Decode(t.props) != nil {
+		return
+	}
+	m := Message{
+		Exchange: t.exchange, RoutingKey: t.key, Props: t.props,
+		Properties: &properties, Body: t.body, Mandatory: t.mandatory,
+	}
+	r, err := c.publisher.Publish(&m)
+	if err == nil && t.mandatory && !r.Routed {
+		c.returned = append(c.returned, t.returned())
+	}
+}
+
+// giveUp takes back what was reserved for a commit that does not happen.
+func (c *txCommit) giveUp() {
+	for i := range c.letters {
+		l := &c.letters[i]
+		l.placement.abandon(true)
+		l.placement.abandon(false)
+		for range l.placement.transient {
+			c.broker.store.Drop(l.stored.transient)
+		}
+	}
+	for _, a := range c.acks {
+		a.queue.unmark(a.sources)
+	}
+}
