@@ -24,7 +24,7 @@ type Stats struct {
 
 	Added     uint64 // entries accepted
 	Cancelled uint64 // entries taken out before they were due
-	Released  uint64 // entries moved to at least one queue
+	Released  uint64 // entries moved or copied to at least one queue
 	Parked    uint64 // entries that nobody took
 	Retried   uint64 // attempts that ended in a later attempt
 	Dropped   uint64 // entries that nobody wanted any more
@@ -65,12 +65,12 @@ func (c *counters) count(batch []store.Due, out []Outcome, at time.Time) {
 	micros := at.UnixMicro()
 	for i := range out {
 		n[out[i].Verdict]++
-		if v := out[i].Verdict; v == Moved || v == Parked {
+		if v := out[i].Verdict; v == Moved || v == Copied || v == Parked {
 			late.observe(micros - batch[i].Key.Due*1000)
 		}
 	}
 	c.batches.Add(1)
-	addTo(&c.released, n[Moved])
+	addTo(&c.released, n[Moved]+n[Copied])
 	addTo(&c.parked, n[Parked])
 	addTo(&c.retried, n[Retry])
 	addTo(&c.dropped, n[Dropped])

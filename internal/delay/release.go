@@ -145,7 +145,7 @@ func (r *release) record(d *store.Due, o *Outcome, now int64) {
 		return
 	}
 	r.retry.end(d.Key.Seq)
-	if o.Verdict == Dropped {
+	if o.Verdict == Dropped || o.Verdict == Copied {
 		r.group.Discard(d.Key, d.Ref)
 		return
 	}

@@ -28,6 +28,7 @@ const (
 	Retry   Verdict = iota // a target rejects it now: try again later
 	Moved                  // it goes to Targets
 	Parked                 // nobody takes it: it goes to Targets, a parking queue, with its Reason
+	Copied                 // it goes on as a copy that the Sink made, so its waiting ends here
 	Dropped                // nobody wants it any more, e.g. its exchange was deleted
 )
 
