@@ -1,12 +1,35 @@
 package store
 
 // Batch is an atomic group: after a crash all of it happened or nothing. The
-// zero value is empty. It copies all it is given. Not for concurrent use.
+// zero value is empty. It copies all it is given, encoded already, so Commit
+// moves bytes once. Not for concurrent use.
 type Batch struct {
 	// Refs has, after Commit, one element per Append and Move, in call order.
+	// A Move's may differ from the one it was given, if the cleaner was faster.
 	Refs []Ref
 	// Keys has, after Commit, one element per AppendDelayed and Retry, in call order.
 	Keys []Key
+
+	buf     []byte // encoded, padded records; at Commit the move record is added
+	ops     []op
+	moves   []Move
+	targets []Target // backing of moves[i].Targets
+	err     error
+	delayed bool // has operations on delayed entries
+	adds    bool // has operations that a full disk refuses
+}
+
+// op is one operation; its record, if any, is buf[at:at+size].
+type op struct {
+	kind     kind
+	at, size int
+	index    int    // of Refs or Keys
+	move     int    // of moves
+	holds    int    // ready
+	key      Key    // delayed, retry, discard
+	id       uint32 // exchange or queue
+	ref      Ref    // settle, discard: the hold to drop
+	name     string
 }
 
 // Move releases an in-flight entry into queues; the payload is not rewritten.
@@ -16,44 +39,136 @@ type Move struct {
 	Arrived    int64 // unix ms: when it entered the queues; a queue's TTL counts from here
 	TTL        int64 // ms, -1 = none
 	Persistent bool
-	Targets    []Target
-	Holds      int // queue entries that refer to it, durable or not; 0 with no Targets drops it
+	Targets    []Target // durable queues
+	Holds      int      // queue entries that refer to it, durable or not
 }
 
 // Append adds a ready message; see Store.Append.
-func (b *Batch) Append(m *Message, targets []Target, holds int) {}
+func (b *Batch) Append(m *Message, targets []Target, holds int) {
+	if rec := b.message(kindReady, m, &messageParts{kind: kindReady, targets: targets}); rec != nil {
+		b.last().holds, b.last().index = holds, len(b.Refs)
+		b.Refs = append(b.Refs, Ref{})
+	}
+}
 
 // AppendDelayed adds a delayed message; see Store.AppendDelayed.
-func (b *Batch) AppendDelayed(m *Message, due int64) {}
+func (b *Batch) AppendDelayed(m *Message, due int64) {
+	key := Key{Due: clampDue(due)}
+	if rec := b.message(kindDelayed, m, &messageParts{kind: kindDelayed, key: key}); rec != nil {
+		b.last().key, b.last().id, b.last().index = key, m.ExchangeID, len(b.Keys)
+		b.Keys = append(b.Keys, Key{})
+		b.delayed = true
+	}
+}
+
+func clampDue(due int64) int64 { return min(max(due, 0), maxDue) }
+
+func (b *Batch) message(k kind, m *Message, p *messageParts) []byte {
+	size, err := messageSize(k, m, len(p.targets), false)
+	if err != nil {
+		b.err = err
+		return nil
+	}
+	at := len(b.buf)
+	b.buf = grow(b.buf, int(align(int64(size))))
+	putMessage(b.buf[at:at+size], m, p)
+	b.ops = append(b.ops, op{kind: k, at: at, size: size})
+	b.adds = true
+	return b.buf[at : at+size]
+}
+
+// grow extends b by n zero bytes.
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) < n {
+		b = append(make([]byte, 0, 2*cap(b)+n), b...)
+	}
+	b = b[:len(b)+n]
+	clear(b[len(b)-n:])
+	return b
+}
+
+func (b *Batch) last() *op { return &b.ops[len(b.ops)-1] }
+
+func (b *Batch) control(k kind, o op, fill func([]byte) []byte) {
+	at := len(b.buf)
+	b.buf = appendRecord(b.buf, k, 0, fill)
+	o.kind, o.at, o.size = k, at, int(le.Uint32(b.buf[at:]))
+	b.ops = append(b.ops, o)
+}
 
 // Settle adds the acknowledgement of one position and drops one hold of ref.
-func (b *Batch) Settle(queue uint32, pos uint64, ref Ref) {}
+func (b *Batch) Settle(queue uint32, pos uint64, ref Ref) {
+	b.control(kindSettle, op{ref: ref}, func(p []byte) []byte {
+		return appendSettle(p, queue, []uint64{pos})
+	})
+}
 
 // Move adds the release of an in-flight entry.
-func (b *Batch) Move(m *Move) {}
+func (b *Batch) Move(m *Move) {
+	first := len(b.targets)
+	b.targets = append(b.targets, m.Targets...)
+	c := *m
+	c.Targets = b.targets[first:len(b.targets):len(b.targets)]
+	b.ops = append(b.ops, op{kind: kindMove, key: m.Key, index: len(b.Refs), move: len(b.moves)})
+	b.moves = append(b.moves, c)
+	b.Refs = append(b.Refs, Ref{})
+	b.delayed = true
+}
 
 // Retry puts an in-flight entry back, to fall due at newDue.
-func (b *Batch) Retry(key Key, ref Ref, newDue int64) {}
+func (b *Batch) Retry(key Key, ref Ref, newDue int64) {
+	newDue = clampDue(newDue)
+	b.control(kindRetry, op{key: key, index: len(b.Keys)}, func(p []byte) []byte {
+		return appendKey(appendKey(p, key), Key{Due: newDue, Seq: key.Seq})
+	})
+	b.Keys = append(b.Keys, Key{Due: newDue, Seq: key.Seq})
+	b.delayed = true
+}
 
 // Discard ends an in-flight entry: delivered nowhere.
-func (b *Batch) Discard(key Key, ref Ref) {}
+func (b *Batch) Discard(key Key, ref Ref) {
+	b.control(kindTomb, op{key: key}, func(p []byte) []byte { return appendKey(p, key) })
+	b.delayed = true
+}
 
 // Put stores a definition.
-func (b *Batch) Put(key string, value []byte) {}
+func (b *Batch) Put(key string, value []byte) {
+	b.control(kindPut, op{name: key}, func(p []byte) []byte {
+		return append(appendString(p, key), value...)
+	})
+	b.adds = true
+}
 
 // Delete removes a definition.
-func (b *Batch) Delete(key string) {}
+func (b *Batch) Delete(key string) {
+	b.control(kindDelete, op{name: key}, func(p []byte) []byte { return appendString(p, key) })
+}
 
 // DropQueue forgets all entries of a queue. Its id must never be used again.
 // The caller drops (Store.Drop) every reference that the queue still held.
-func (b *Batch) DropQueue(id uint32) {}
+func (b *Batch) DropQueue(id uint32) {
+	b.control(kindDropQueue, op{id: id}, func(p []byte) []byte { return le.AppendUint32(p, id) })
+}
 
-// DropExchange forgets all pending entries of an exchange incarnation. They are
-// subtracted from the counters at once; in-flight ones turn out unknown at Move.
-func (b *Batch) DropExchange(id uint32) {}
+// DropExchange forgets the waiting entries of an exchange incarnation, whose id
+// must never be used again. They are subtracted from the counters at once.
+// Entries in flight can still be moved; a Retry ends them.
+func (b *Batch) DropExchange(id uint32) {
+	b.control(kindDropExchange, op{id: id}, func(p []byte) []byte { return le.AppendUint32(p, id) })
+	b.delayed = true
+}
 
 // Len returns the number of operations.
-func (b *Batch) Len() int { return 0 }
+func (b *Batch) Len() int { return len(b.ops) }
 
-// Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() {}
+// Reset empties the batch and keeps its memory, unless it is large.
+func (b *Batch) Reset() {
+	if cap(b.buf) > 1<<20 {
+		b.buf = nil
+	}
+	clear(b.ops)
+	*b = Batch{
+		Refs: b.Refs[:0], Keys: b.Keys[:0], buf: b.buf[:0], ops: b.ops[:0],
+		moves: b.moves[:0], targets: b.targets[:0],
+	}
+}

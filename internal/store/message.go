@@ -46,7 +46,8 @@ type Message struct {
 type Record struct {
 	Message
 	ExchangeAndKey []byte // exchange and routing key as two adjacent AMQP short strings
-	Key            Key    // zero for ready messages
+	Key            Key    // as published, zero for ready messages
+	Buf            []byte // what Read read into, if it did; to be given to the next Read
 }
 
 // Due is a delayed entry that has fallen due.

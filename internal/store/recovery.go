@@ -32,6 +32,7 @@ type Entry struct {
 	Arrived    int64 // unix ms
 	TTL        int64 // ms, -1 = none
 	Persistent bool
+	moved      bool // it was delayed; the record at Ref does not name the queue
 }
 
 // Damage is corruption that recovery skipped.

@@ -1,0 +1,109 @@
+package store
+
+// Append logs one durable ready message and returns where it is. holds is how
+// many queue entries, durable or not, refer to it. It may block while the disk
+// is slower than the publishers, and returns ErrFull while it has no room.
+func (s *Store) Append(m *Message, targets []Target, holds int) (Ref, LSN, error) {
+	size, err := messageSize(kindReady, m, len(targets), false)
+	if err != nil {
+		return Ref{}, 0, err
+	}
+	l := s.log
+	l.mu.Lock()
+	buf, ref, err := l.reserveLocked(align(int64(size)), 1, forPublisher)
+	if err != nil {
+		l.mu.Unlock()
+		return Ref{}, 0, err
+	}
+	putMessage(buf[:size], m, &messageParts{kind: kindReady, targets: targets})
+	l.active().live.Add(int64(size) * int64(holds))
+	lsn := l.lsn
+	l.mu.Unlock()
+	ref.Len = uint32(size)
+	return ref, lsn, nil
+}
+
+// AppendDelayed logs a delayed message and makes it pending. Blocking and
+// ErrFull as with Append.
+func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
+	size, err := messageSize(kindDelayed, m, 0, false)
+	if err != nil {
+		return Key{}, 0, err
+	}
+	// The index lock is held around the log's so that the cleaner, which holds
+	// both, never meets a record whose entry is not in the index yet.
+	x, l := s.index, s.log
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l.mu.Lock()
+	buf, ref, err := l.reserveLocked(align(int64(size)), 1, forPublisher)
+	if err != nil {
+		l.mu.Unlock()
+		return Key{}, 0, err
+	}
+	key := Key{Due: clampDue(due), Seq: l.nextSeq}
+	l.nextSeq++
+	putMessage(buf[:size], m, &messageParts{kind: kindDelayed, key: key})
+	l.active().live.Add(int64(size))
+	lsn := l.lsn
+	l.mu.Unlock()
+	ref.Len = uint32(size)
+	x.addLocked(key, m.ExchangeID, ref)
+	return key, lsn, nil
+}
+
+// Settle logs that positions of a durable queue are acknowledged, and drops one
+// hold of each ref (refs[i] belongs to positions[i]). It does not fail: after a
+// stop it does nothing and the messages come back after the restart.
+func (s *Store) Settle(q uint32, positions []uint64, refs []Ref) {
+	if len(positions) > 0 {
+		s.log.settle(q, positions)
+	}
+	for _, r := range refs {
+		s.Drop(r)
+	}
+}
+
+// settle logs in pieces, so that no record outgrows a segment.
+func (l *log) settle(q uint32, positions []uint64) {
+	const piece, perPosition = 256, 2 * 10
+	var stack [recordHeaderBytes + 16 + piece*perPosition]byte
+	for len(positions) > 0 {
+		n := min(len(positions), piece)
+		body := appendSettle(stack[:recordHeaderBytes], q, positions[:n])
+		putHeader(body, kindSettle, 0, 0)
+		l.mu.Lock()
+		buf, _, err := l.reserveLocked(align(int64(len(body))), 1, forControl)
+		if err == nil {
+			copy(buf, body)
+		} else {
+			l.stats.LostSettles += uint64(n)
+		}
+		l.mu.Unlock()
+		positions = positions[n:]
+	}
+}
+
+// Drop takes one hold from a record without logging anything: for transient
+// messages, for entries of non-durable queues, and for every entry that a
+// deleted queue still held.
+func (s *Store) Drop(ref Ref) {
+	if ref.File&memoryBit != 0 {
+		s.memory.drop(ref)
+		return
+	}
+	s.log.addLive(ref, -1)
+}
+
+// addLive accounts for n more holds of the record at ref.
+func (l *log) addLive(ref Ref, n int) {
+	g := l.segs.Load().get(ref.File)
+	if g == nil {
+		return // moved or cleaned meanwhile; the copy has its own account
+	}
+	d := int64(n) * int64(ref.Len)
+	now := g.live.Add(d)
+	if quarter := g.size/4 + 1; d < 0 && (now <= 0 || now/quarter != (now-d)/quarter) {
+		wake(l.cleaner.kick)
+	}
+}

@@ -1,0 +1,405 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// cleaner gives back the space of what is not needed any more. It works on the
+// oldest segment only: what is still needed in it is appended to the log again,
+// and when that is durable the file goes. Acknowledgements, moves and cancels
+// in it need no copy, because what they are about is in it or older.
+//
+// A message may be settled while it is being copied. The order is: ask whether
+// it is held; append the copy; tell the owner, who says whether it is still
+// held; if not, append a settle behind the copy. The file goes only when all of
+// these are durable, so at any crash either the old acknowledgement or the new
+// one is in the log, and recovery lets either end the message.
+type cleaner struct {
+	s     *Store
+	log   *log
+	kick  chan struct{}
+	quit  chan struct{}
+	roles sync.WaitGroup
+
+	mu    sync.Mutex
+	owner Owner // guarded by mu
+
+	// Of the segment being cleaned; only the cleaner's goroutine touches them.
+
+	seg    *segment
+	lsn    LSN   // of the last append
+	err    error // the first append that failed
+	ask    Owner
+	view   messageView
+	held   []Target
+	moved  []movedEntry // of seg, by offset
+	second bool         // pass
+	owed   []Target     // settles to be logged behind copies
+}
+
+func newCleaner(s *Store) *cleaner {
+	return &cleaner{s: s, log: s.log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+func (c *cleaner) start() { c.roles.Go(c.run) }
+
+func (c *cleaner) stop() {
+	close(c.quit)
+	c.roles.Wait()
+}
+
+func (c *cleaner) setOwner(o Owner) {
+	c.mu.Lock()
+	c.owner = o
+	c.mu.Unlock()
+	wake(c.kick)
+}
+
+func (c *cleaner) run() {
+	for {
+		select {
+		case <-c.kick:
+		case <-c.quit:
+			return
+		}
+		c.mu.Lock()
+		c.ask = c.owner
+		c.mu.Unlock()
+		if c.ask == nil {
+			continue
+		}
+		c.thin()
+		for g := c.choose(); g != nil; g = c.choose() {
+			if err := c.clean(g); err != nil {
+				if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrFull) {
+					c.log.logger.Error("cannot clean segment", "file", g.name, "err", err)
+				}
+				break
+			}
+		}
+	}
+}
+
+// choose returns the oldest segment if it pays to clean it: when there is more
+// garbage than live data and slack, or, on a full disk, when there is garbage
+// worth two files.
+func (c *cleaner) choose() *segment {
+	l := c.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil || len(l.order) < 2 || l.order[0].flushed < l.order[0].end {
+		return nil
+	}
+	size, live := l.sizesLocked()
+	garbage := size - live
+	if garbage > live+l.o.SlackBytes || (l.full && garbage > 2*l.o.SegmentBytes) {
+		return l.order[0]
+	}
+	return nil
+}
+
+// clean empties the oldest segment:
+//
+//  1. copy what is held: ready messages, waiting entries, definitions;
+//  2. copy what was delayed and is in queues now; after step 1 no entry that
+//     could still be moved refers to this segment, so the list is complete;
+//  3. wait until the copies are durable;
+//  4. take the file out of the log.
+func (c *cleaner) clean(g *segment) error {
+	c.seg, c.err, c.lsn, c.second = g, nil, 0, false
+	b, err := c.content(g)
+	if err != nil {
+		return err
+	}
+	if err := c.pass(b); err != nil {
+		return err
+	}
+	c.takeMoved()
+	if len(c.moved) > 0 {
+		c.second = true
+		if err := c.pass(b); err != nil {
+			return err
+		}
+	}
+	if err := c.settleOwed(); err != nil {
+		return err
+	}
+	if err := c.waitDurable(); err != nil {
+		return err
+	}
+	c.retire()
+	return nil
+}
+
+func (c *cleaner) content(g *segment) ([]byte, error) {
+	if p := g.buf.Load(); p != nil {
+		return (*p)[:g.end], nil
+	}
+	b := make([]byte, g.end)
+	if _, err := g.file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read segment: %w", err)
+	}
+	return b, nil
+}
+
+func (c *cleaner) pass(b []byte) error {
+	r := &replay{log: c.log, out: &Recovery{}, visit: c.visit}
+	s := &scanned{seg: c.seg, start: segmentHeaderBytes}
+	h, ok := parseSegmentHeader(b, c.log.table)
+	if !ok {
+		at, f := r.nextFrame(s, b, segmentHeaderBytes, 0)
+		if at < 0 {
+			return nil
+		}
+		s.start, h.firstLSN = at, f.lsn
+	}
+	r.scan(s, b, s.start, int64(len(b)), h.firstLSN, true, false)
+	if c.err == nil {
+		r.tell()
+	}
+	return c.err
+}
+
+func (c *cleaner) visit(rec []byte, ref Ref) bool {
+	if c.err != nil {
+		return true
+	}
+	switch k := kind(rec[12]); {
+	case k == kindReady && !c.second:
+		c.ready(rec, ref)
+	case k == kindDelayed && !c.second:
+		c.delayed(rec, ref)
+	case k == kindDelayed:
+		c.released(rec, ref)
+	case k == kindPut && !c.second:
+		c.put(rec, ref)
+	}
+	return true
+}
+
+func (c *cleaner) ready(rec []byte, from Ref) {
+	v := &c.view
+	if !parseMessage(rec, v) {
+		return
+	}
+	c.held = c.held[:0]
+	for i := range v.targetCount() {
+		if t := v.target(i); c.ask.Holds(t.Queue, t.Pos) {
+			c.held = append(c.held, t)
+		}
+	}
+	c.copyReady(&v.Message, from)
+}
+
+// released copies a message that was delayed and is now in queues.
+func (c *cleaner) released(rec []byte, from Ref) {
+	v := &c.view
+	i, _ := slices.BinarySearchFunc(c.moved, from.Off, func(e movedEntry, off uint32) int { return cmp.Compare(e.off, off) })
+	if i == len(c.moved) || c.moved[i].off != from.Off || !parseMessage(rec, v) {
+		return
+	}
+	c.held = c.held[:0]
+	for ; i < len(c.moved) && c.moved[i].off == from.Off; i++ {
+		e := c.moved[i]
+		v.Arrived = e.arrived // the same for all places of one move
+		if c.ask.Holds(e.queue, e.pos) {
+			c.held = append(c.held, Target{Queue: e.queue, Pos: e.pos})
+		}
+	}
+	c.copyReady(&v.Message, from)
+}
+
+// copyReady appends a copy for the queues in c.held and tells them.
+func (c *cleaner) copyReady(m *Message, from Ref) {
+	if len(c.held) == 0 {
+		return
+	}
+	size, err := messageSize(kindReady, m, len(c.held), false)
+	if err != nil {
+		c.err = err
+		return
+	}
+	to, ok := c.append(size, func(buf []byte) {
+		putMessage(buf, m, &messageParts{kind: kindReady, flags: flagCopy, targets: c.held})
+		c.log.active().live.Add(int64(size) * int64(len(c.held)))
+	})
+	if !ok {
+		return
+	}
+	for _, t := range c.held {
+		if !c.ask.Relocate(t.Queue, t.Pos, from, to) {
+			c.log.addLive(to, -1)
+			c.owed = append(c.owed, t)
+		}
+	}
+}
+
+// settleOwed ends the places that were settled while their message was copied.
+// What cannot be logged stays owed: no segment goes before.
+func (c *cleaner) settleOwed() error {
+	for len(c.owed) > 0 {
+		t := c.owed[0]
+		body := appendSettle(make([]byte, recordHeaderBytes, 64), t.Queue, []uint64{t.Pos})
+		putHeader(body, kindSettle, 0, 0)
+		if _, ok := c.append(len(body), func(buf []byte) { copy(buf, body) }); !ok {
+			return c.err
+		}
+		c.owed = c.owed[1:]
+	}
+	return nil
+}
+
+// append reserves, fills under the log lock, and notes the LSN. A failure is
+// kept in c.err.
+func (c *cleaner) append(size int, fill func([]byte)) (Ref, bool) {
+	l := c.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return c.appendLocked(size, fill)
+}
+
+func (c *cleaner) appendLocked(size int, fill func([]byte)) (Ref, bool) {
+	if c.err != nil {
+		return Ref{}, false
+	}
+	l := c.log
+	buf, ref, err := l.reserveLocked(align(int64(size)), 1, forCleaner)
+	if err != nil {
+		c.err = err
+		return Ref{}, false
+	}
+	fill(buf[:size])
+	c.lsn = l.lsn
+	l.stats.Copied++
+	ref.Len = uint32(size)
+	return ref, true
+}
+
+// delayed copies an entry that waits or is in flight. Both locks are held, so
+// it is neither moved nor cancelled nor re-timed meanwhile.
+func (c *cleaner) delayed(rec []byte, from Ref) {
+	v := &c.view
+	if !parseMessage(rec, v) {
+		return
+	}
+	x := c.s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.table.get(v.Key.Seq)
+	if e == nil || e.ref() != from || (x.isDropped(e.exchange) && !e.inFlight()) {
+		return
+	}
+	key, p := e.key(), messageParts{kind: kindDelayed, flags: flagCopy}
+	p.key, p.origin = key, v.Key.Due
+	if v.flags&flagOrigin != 0 {
+		p.origin = v.origin
+	}
+	if p.origin != key.Due {
+		p.flags |= flagOrigin
+	}
+	size, err := messageSize(kindDelayed, &v.Message, 0, p.flags&flagOrigin != 0)
+	if err != nil {
+		c.err = err
+		return
+	}
+	to, ok := c.append(size, func(buf []byte) {
+		putMessage(buf, &v.Message, &p)
+		c.log.active().live.Add(int64(size))
+	})
+	if ok {
+		x.relocateLocked(e, to)
+	}
+}
+
+func (c *cleaner) put(rec []byte, from Ref) {
+	r := reader{b: rec[recordHeaderBytes:]}
+	key := r.str()
+	l := c.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, ok := l.defs[key]
+	if r.bad || !ok || d.ref != from {
+		return
+	}
+	current := false
+	to, ok := c.appendLocked(len(rec), func(buf []byte) {
+		copy(buf, rec)
+		buf[13] = flagCopy // it is in no group any more
+		// Reserving may have released the lock, and a newer value come first.
+		if current = l.defs[key].ref == from; !current {
+			buf[12] = byte(kindPad)
+		}
+	})
+	if ok && current {
+		d.ref = to
+		l.defs[key] = d
+		l.active().live.Add(int64(len(rec)))
+	}
+}
+
+// takeMoved takes the list of what was moved out of the segment.
+func (c *cleaner) takeMoved() {
+	l := c.log
+	l.mu.Lock()
+	c.moved = append(c.moved[:0], c.seg.moved...)
+	l.mu.Unlock()
+	slices.SortFunc(c.moved, func(a, b movedEntry) int { return cmp.Compare(a.off, b.off) })
+}
+
+func (c *cleaner) waitDurable() error {
+	if c.lsn == 0 {
+		return nil
+	}
+	w := make(waitOnce, 1)
+	c.log.notify(c.lsn, w)
+	select {
+	case err := <-w:
+		return err
+	case <-c.quit:
+		c.log.forget(w)
+		return ErrClosed
+	}
+}
+
+func (c *cleaner) retire() {
+	l, g := c.log, c.seg
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	invariant(l.order[0] == g, "the oldest segment is cleaned")
+	g.retired.Store(true)
+	l.order = slices.Delete(l.order, 0, 1)
+	l.publishLocked()
+	g.moved = nil
+	l.stats.Cleaned++
+	l.stale = append(l.stale, staleFile{seg: g, fits: g.size == l.o.SegmentBytes})
+	wake(l.want)
+}
+
+// thin forgets moved entries that are not held any more, in segments where
+// there are many.
+func (c *cleaner) thin() {
+	l := c.log
+	l.mu.Lock()
+	segs := slices.Clone(l.order)
+	l.mu.Unlock()
+	for _, g := range segs {
+		l.mu.Lock()
+		if !g.movedMany() {
+			l.mu.Unlock()
+			continue
+		}
+		list := slices.Clone(g.moved)
+		l.mu.Unlock()
+		n := len(list)
+		list = slices.DeleteFunc(list, func(e movedEntry) bool { return !c.ask.Holds(e.queue, e.pos) })
+		l.mu.Lock()
+		g.moved = append(list, g.moved[n:]...) // others may have come meanwhile
+		g.movedKept = len(g.moved)
+		l.mu.Unlock()
+	}
+}

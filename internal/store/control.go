@@ -1,0 +1,139 @@
+package store
+
+import "encoding/binary"
+
+// Control records: everything that is not a message. Their bodies are made of
+// varints, because there may be one item per message.
+
+// appendRecord appends a control record to b, padded, with the body made by fill.
+func appendRecord(b []byte, k kind, aux uint16, fill func([]byte) []byte) []byte {
+	start := len(b)
+	b = append(b, make([]byte, recordHeaderBytes)...)
+	b = fill(b)
+	putHeader(b[start:], k, 0, aux)
+	return appendPad(b)
+}
+
+func appendPad(b []byte) []byte {
+	for len(b)&7 != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// appendSettle encodes positions as runs: the distance of the run's first
+// position from the end of the run before, and the run's length.
+func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(queue))
+	var end uint64
+	for i := 0; i < len(positions); {
+		j := i + 1
+		for j < len(positions) && positions[j] == positions[j-1]+1 {
+			j++
+		}
+		b = binary.AppendVarint(b, int64(positions[i]-end))
+		b = binary.AppendUvarint(b, uint64(j-i))
+		end = positions[j-1] + 1
+		i = j
+	}
+	return b
+}
+
+// parseSettle calls each for every run of positions.
+func parseSettle(body []byte, each func(queue uint32, first, n uint64)) bool {
+	r := reader{b: body}
+	queue := uint32(r.uvarint())
+	var end uint64
+	for len(r.b) > 0 {
+		first := end + uint64(r.varint())
+		n := r.uvarint()
+		if r.bad || n == 0 || first+n < first {
+			return false
+		}
+		each(queue, first, n)
+		end = first + n
+	}
+	return !r.bad
+}
+
+// moveCoder encodes and decodes the entries of a move record, each as the
+// difference from the one before: they come in due order, so this is short.
+type moveCoder struct {
+	due     int64
+	seq     uint64
+	file    uint32
+	arrived int64
+}
+
+func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
+	flags := byte(0)
+	if m.Persistent {
+		flags |= flagPersistent
+	}
+	if m.TTL >= 0 {
+		flags |= flagTTL
+	}
+	b = binary.AppendVarint(b, m.Key.Due-c.due)
+	b = binary.AppendVarint(b, int64(m.Key.Seq-c.seq))
+	b = binary.AppendVarint(b, int64(ref.File)-int64(c.file))
+	b = binary.AppendUvarint(b, uint64(ref.Off))
+	b = binary.AppendUvarint(b, uint64(ref.Len))
+	b = append(b, flags)
+	b = binary.AppendVarint(b, m.Arrived-c.arrived)
+	if m.TTL >= 0 {
+		b = binary.AppendUvarint(b, uint64(m.TTL))
+	}
+	b = binary.AppendUvarint(b, uint64(len(m.Targets)))
+	for _, t := range m.Targets {
+		b = binary.AppendUvarint(b, uint64(t.Queue))
+		b = binary.AppendUvarint(b, t.Pos)
+	}
+	*c = moveCoder{m.Key.Due, m.Key.Seq, ref.File, m.Arrived}
+	return b
+}
+
+// parse decodes the next entry from r into m; m.Targets is reused.
+func (c *moveCoder) parse(r *reader, m *Move) bool {
+	m.Key.Due = c.due + r.varint()
+	m.Key.Seq = c.seq + uint64(r.varint())
+	m.Ref.File = uint32(int64(c.file) + r.varint())
+	m.Ref.Off, m.Ref.Len = uint32(r.uvarint()), uint32(r.uvarint())
+	flags := r.u8()
+	m.Persistent = flags&flagPersistent != 0
+	m.Arrived = c.arrived + r.varint()
+	m.TTL = -1
+	if flags&flagTTL != 0 {
+		m.TTL = int64(r.uvarint())
+	}
+	n := r.uvarint()
+	m.Targets = m.Targets[:0]
+	if r.bad || n > uint64(len(r.b)) {
+		return false
+	}
+	for range n {
+		m.Targets = append(m.Targets, Target{Queue: uint32(r.uvarint()), Pos: r.uvarint()})
+	}
+	*c = moveCoder{m.Key.Due, m.Key.Seq, m.Ref.File, m.Arrived}
+	return !r.bad
+}
+
+func appendKey(b []byte, k Key) []byte {
+	b = binary.AppendVarint(b, k.Due)
+	return binary.AppendUvarint(b, k.Seq)
+}
+
+func (r *reader) key() Key { return Key{Due: r.varint(), Seq: r.uvarint()} }
+
+func appendString(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+func (r *reader) str() string {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.bad = true
+		return ""
+	}
+	return string(r.take(int(n)))
+}

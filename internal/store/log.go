@@ -1,0 +1,349 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// priority says how far into the reserve of prepared files an append may go.
+type priority int
+
+const (
+	forCleaner   priority = iota // to the last file: it is what frees others
+	forControl                   // acknowledgements, moves, cancels
+	forPublisher                 // new messages and definitions
+)
+
+// log is the write-ahead log: an open frame at the end of the active segment,
+// a committer that makes it durable, and files prepared ahead.
+type log struct {
+	fs     FS
+	dir    string
+	o      Options
+	table  *crc32.Table
+	logger *slog.Logger
+	nonce  uint32
+
+	segs    atomic.Pointer[segmentTable]
+	durable atomic.Uint64 // LSN
+	kick    chan struct{} // wakes the committer
+	want    chan struct{} // wakes the preparer
+	lazy    *time.Timer   // kicks when a record has waited long enough
+	quit    chan struct{}
+	roles   sync.WaitGroup
+	cleaner *cleaner // told when there may be garbage
+
+	mu    sync.Mutex
+	space sync.Cond // on mu: a spare is ready, a commit ended, or the log stopped
+
+	// The fields below are guarded by mu.
+
+	err       error      // set once: nothing more is appended
+	order     []*segment // log order, the last is active
+	dirty     []*segment // those with bytes to commit, in log order
+	unflushed int64      // bytes appended and not yet durable
+	frame     int64      // offset of the open frame in the active segment, -1 = none
+	count     int        // records in it
+	lsn       LSN        // of the open frame, or of the next
+	nextSeq   uint64
+	nextID    uint32
+	armed     bool // lazy is running
+	waiters   []waiting
+	spares    []*segment  // prepared files, used from the front
+	stale     []staleFile // files to recycle or remove, in this order
+	waitSpare int         // appends that wait for a spare
+	full      bool        // the last attempt to create a file failed
+	defs      map[string]definition
+	stats     Stats
+}
+
+type waiting struct {
+	lsn LSN
+	w   Waiter
+}
+
+func newLog(fs FS, dir string, o Options) *log {
+	l := &log{
+		fs: fs, dir: dir, o: o, table: crcTable(), logger: o.Logger,
+		kick: make(chan struct{}, 1), want: make(chan struct{}, 1), quit: make(chan struct{}),
+		frame: -1, lsn: 1, nextSeq: 1, nextID: 1, defs: map[string]definition{},
+	}
+	l.space.L = &l.mu
+	l.segs.Store(&segmentTable{})
+	return l
+}
+
+// start begins the background roles; a segment is active.
+func (l *log) start() {
+	l.lazy = time.AfterFunc(time.Hour, func() { wake(l.kick) })
+	l.lazy.Stop()
+	l.roles.Go(l.runCommitter)
+	l.roles.Go(l.runPreparer)
+	wake(l.want)
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// reserveLocked makes room for n bytes (records records, already padded) in one
+// frame and returns them, zeroed, with their place. The frame's LSN is l.lsn
+// until the caller unlocks. It may block, with mu released meanwhile.
+func (l *log) reserveLocked(n int64, records int, who priority) ([]byte, Ref, error) {
+	for {
+		if l.err != nil {
+			return nil, Ref{}, l.err
+		}
+		if l.full && who == forPublisher {
+			return nil, Ref{}, ErrFull
+		}
+		g := l.active()
+		if l.frame >= 0 && g.end-l.frame >= int64(l.o.FrameBytes) {
+			l.closeFrameLocked()
+		}
+		need := n
+		if l.frame < 0 {
+			need += frameHeaderBytes
+		}
+		if g.end+need <= g.size {
+			return l.placeLocked(g, n, records)
+		}
+		if err := l.makeRoomLocked(n, who); err != nil {
+			return nil, Ref{}, err
+		}
+	}
+}
+
+func (l *log) placeLocked(g *segment, n int64, records int) ([]byte, Ref, error) {
+	before := g.end
+	if l.frame < 0 {
+		l.frame, l.count = g.end, 0
+		g.end += frameHeaderBytes
+		l.markDirtyLocked(g)
+	}
+	buf := (*g.buf.Load())[g.end : g.end+n : g.end+n]
+	ref := Ref{File: g.id, Off: uint32(g.end / 8)}
+	g.end += n
+	l.count += records
+	l.stats.Appended += uint64(records)
+	l.stats.AppendedBytes += uint64(n)
+	l.unflushed += g.end - before
+	if l.unflushed >= kickBytes {
+		wake(l.kick)
+	} else if !l.armed {
+		l.armed = true
+		l.lazy.Reset(l.o.LazyCommit)
+	}
+	return buf, ref, nil
+}
+
+// kickBytes is how much is gathered at most before the committer is woken even
+// though nobody waits: large enough for few system calls, small enough for a
+// steady stream to the disk.
+const kickBytes = 1 << 20
+
+func (l *log) active() *segment { return l.order[len(l.order)-1] }
+
+func (l *log) markDirtyLocked(g *segment) {
+	if k := len(l.dirty); k == 0 || l.dirty[k-1] != g {
+		l.dirty = append(l.dirty, g)
+	}
+}
+
+func (l *log) closeFrameLocked() {
+	if l.frame < 0 {
+		return
+	}
+	g := l.active()
+	putFrame((*g.buf.Load())[l.frame:], int(g.end-l.frame), l.count, l.lsn)
+	l.frame = -1
+	l.lsn++
+}
+
+// makeRoomLocked activates another segment that has room for n bytes, or waits
+// for something that may make that possible.
+func (l *log) makeRoomLocked(n int64, who priority) error {
+	if segmentHeaderBytes+frameHeaderBytes+n > l.o.SegmentBytes {
+		return l.oversizeLocked(n)
+	}
+	if who == forPublisher && l.unflushed >= 2*l.o.SegmentBytes+kickBytes {
+		wake(l.kick)
+		l.space.Wait()
+		return nil
+	}
+	keep := 0
+	switch who {
+	case forPublisher:
+		keep = l.o.ReserveSegments
+	case forControl:
+		keep = l.o.ReserveSegments / 2
+	}
+	if len(l.spares) <= keep {
+		if l.full {
+			return ErrFull
+		}
+		l.waitSpare++
+		wake(l.want)
+		l.space.Wait()
+		l.waitSpare--
+		return nil
+	}
+	g := l.spares[0]
+	l.spares = append(l.spares[:0], l.spares[1:]...)
+	l.activateLocked(g)
+	wake(l.want)
+	return nil
+}
+
+// oversizeLocked creates and activates a segment for one batch of n bytes that
+// no ordinary segment can hold. The lock is released while the file is made.
+func (l *log) oversizeLocked(n int64) error {
+	id := l.nextID
+	l.nextID++
+	l.mu.Unlock()
+	g, err := l.createSegment(id, segmentHeaderBytes+frameHeaderBytes+n)
+	if err == nil {
+		g.allocate()
+	}
+	l.mu.Lock()
+	if err != nil {
+		l.logger.Warn("no room for a large message", "bytes", n, "err", err)
+		if isFailed(err) {
+			l.failLocked(err)
+			return l.err
+		}
+		return ErrFull
+	}
+	if l.err != nil {
+		g.file.Close()
+		return l.err
+	}
+	l.activateLocked(g)
+	return nil
+}
+
+// activateLocked seals the active segment and goes on in g.
+func (l *log) activateLocked(g *segment) {
+	h := segmentHeader{version: formatVersion, id: g.id, nonce: l.nonce, nextSeq: l.nextSeq}
+	if len(l.order) > 0 {
+		l.closeFrameLocked()
+		p := l.active()
+		h.prevID, h.prevEnd = p.id, p.end
+	}
+	l.lsn++ // first LSNs of segments differ even if one stays empty
+	h.firstLSN = l.lsn
+	if g.buf.Load() == nil {
+		g.allocate()
+	}
+	h.put(*g.buf.Load(), l.table)
+	g.salt = h.salt()
+	g.end = segmentHeaderBytes
+	l.markDirtyLocked(g)
+	l.order = append(l.order, g)
+	l.publishLocked()
+	wake(l.cleaner.kick)
+}
+
+// publishLocked makes the current set of segments visible to readers.
+func (l *log) publishLocked() { l.segs.Store(newSegmentTable(l.order)) }
+
+// evictLocked drops the images of old segments beyond what stays resident.
+func (l *log) evictLocked() {
+	budget := int64(l.o.ResidentSegments) * l.o.SegmentBytes
+	for i := len(l.order) - 2; i >= 0; i-- {
+		g := l.order[i]
+		if g.buf.Load() == nil {
+			return // all before are evicted already
+		}
+		if g.flushed < g.end {
+			continue
+		}
+		if budget -= g.size; budget < 0 {
+			g.buf.Store(nil)
+		}
+	}
+}
+
+func (l *log) path(name string) string { return filepath.Join(l.dir, name) }
+
+// failLocked stops the log for good.
+func (l *log) failLocked(err error) {
+	if l.err != nil && !errors.Is(l.err, ErrClosed) {
+		return
+	}
+	l.err = err
+	if !errors.Is(err, ErrClosed) {
+		l.logger.Error("store stopped", "err", err)
+	}
+	l.space.Broadcast()
+	wake(l.kick)
+}
+
+// stop ends the roles; l.err is set already.
+func (l *log) stop() {
+	close(l.quit)
+	l.roles.Wait()
+	l.lazy.Stop()
+}
+
+// release tells those who still wait and closes all files.
+func (l *log) release() {
+	l.mu.Lock()
+	told := l.waiters
+	l.waiters = nil
+	for _, g := range l.order {
+		g.retired.Store(true)
+		g.file.Close()
+	}
+	for _, g := range l.spares {
+		g.file.Close()
+	}
+	for _, f := range l.stale {
+		f.seg.file.Close()
+	}
+	l.mu.Unlock()
+	for _, w := range told {
+		w.w.Committed(l.Durable(), ErrClosed)
+	}
+}
+
+func (l *log) sizesLocked() (size, live int64) {
+	for _, g := range l.order {
+		size += g.size
+		live += g.liveBytes()
+	}
+	return size, live
+}
+
+func failed(op string, err error) error { return &FailedError{Op: op, Err: err} }
+
+func (g *segment) allocate() {
+	b := make([]byte, g.size)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 0 // the page fault happens here, not under the lock
+	}
+	g.buf.Store(&b)
+}
+
+// createSegment makes a new file of its own; durable as a directory entry.
+func (l *log) createSegment(id uint32, size int64) (*segment, error) {
+	name := segmentName(id)
+	f, err := l.fs.Create(l.path(name), size)
+	if err != nil {
+		return nil, fmt.Errorf("create segment: %w", err)
+	}
+	if err := l.fs.SyncDir(l.dir); err != nil {
+		f.Close()
+		return nil, failed("sync directory of the", err)
+	}
+	return &segment{id: id, name: name, file: f, size: size}, nil
+}

@@ -1,0 +1,197 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// staleFile is a file whose content is not needed any more.
+type staleFile struct {
+	seg  *segment
+	fits bool // of the ordinary size
+}
+
+// runPreparer keeps files ready for the log: recycled ones first, then new
+// ones. A file in use was written before, so a sync of it needs no journal
+// commit; a new one is filled with zeros for the same reason, when the active
+// segment is half full and it can be seen that it will be needed.
+func (l *log) runPreparer() {
+	retry := time.NewTimer(l.o.SpaceRetry)
+	retry.Stop()
+	defer retry.Stop()
+	for {
+		select {
+		case <-l.want:
+		case <-retry.C:
+		case <-l.quit:
+			return
+		}
+		if full := l.prepare(); full {
+			retry.Reset(l.o.SpaceRetry)
+		}
+	}
+}
+
+// prepare does everything there is to do and reports whether the disk is full.
+func (l *log) prepare() (full bool) {
+	for {
+		l.mu.Lock()
+		if l.err != nil {
+			l.mu.Unlock()
+			return false
+		}
+		lacking := len(l.spares) < l.o.ReserveSegments+2
+		var old *staleFile
+		if len(l.stale) > 0 {
+			f := l.stale[0]
+			old = &f
+			l.stale = l.stale[1:]
+		}
+		id := l.nextID
+		if lacking {
+			l.nextID++
+		}
+		l.mu.Unlock()
+
+		var g *segment
+		var err error
+		switch {
+		case old != nil && lacking && old.fits:
+			g, err = l.recycle(old.seg, id)
+		case old != nil:
+			err = l.remove(old.seg)
+		case lacking:
+			g, err = l.createSegment(id, l.o.SegmentBytes)
+		default:
+			l.warm()
+			return false
+		}
+		if err != nil && old != nil && !isFailed(err) {
+			l.mu.Lock()
+			l.stale = append([]staleFile{*old}, l.stale...) // strictly oldest first
+			l.mu.Unlock()
+		}
+		if stop := l.prepared(g, err); stop {
+			return !isFailed(err)
+		}
+	}
+}
+
+// prepared takes in the result of one step and reports whether to stop.
+func (l *log) prepared(g *segment, err error) bool {
+	l.mu.Lock()
+	was := l.full
+	switch {
+	case isFailed(err):
+		l.failLocked(err)
+	case err != nil:
+		l.logger.Warn("disk full: cannot prepare a log file", "err", err)
+		l.full = len(l.spares) <= l.o.ReserveSegments
+	case g != nil:
+		l.spares = append(l.spares, g)
+		l.full = l.full && len(l.spares) <= l.o.ReserveSegments
+	}
+	is := l.full
+	l.space.Broadcast()
+	wake(l.cleaner.kick)
+	l.mu.Unlock()
+	if was != is {
+		l.logger.Info("space for new messages", "full", is)
+		if l.o.SpaceChanged != nil {
+			l.o.SpaceChanged(is)
+		}
+	}
+	return err != nil
+}
+
+func isFailed(err error) bool {
+	var f *FailedError
+	return errors.As(err, &f)
+}
+
+// recycle gives an old file a new name. Its old content never validates under
+// the new id. The directory is synced before the file is written to, and before
+// the next older file goes: what vanishes, vanishes oldest first.
+func (l *log) recycle(old *segment, id uint32) (*segment, error) {
+	name := segmentName(id)
+	if err := l.fs.Reuse(l.path(old.name), l.path(name)); err != nil {
+		return nil, fmt.Errorf("recycle segment: %w", err)
+	}
+	if err := l.fs.SyncDir(l.dir); err != nil {
+		return nil, failed("sync directory of the", err)
+	}
+	return &segment{id: id, name: name, file: old.file, size: old.size, warm: true}, nil
+}
+
+func (l *log) remove(old *segment) error {
+	if err := l.fs.Remove(l.path(old.name)); err != nil {
+		return fmt.Errorf("remove segment: %w", err)
+	}
+	old.file.Close()
+	if err := l.fs.SyncDir(l.dir); err != nil {
+		return failed("sync directory of the", err)
+	}
+	return nil
+}
+
+const (
+	zeroChunk = 256 << 10
+	zeroRate  = 64 << 20 // bytes per second
+)
+
+// warm readies the spare that is next in line: a buffer, and zeros in the file.
+func (l *log) warm() {
+	l.mu.Lock()
+	if len(l.spares) == 0 || l.active().end < l.active().size/2 {
+		l.mu.Unlock()
+		return
+	}
+	g := l.spares[0]
+	l.spares = append(l.spares[:0], l.spares[1:]...) // nobody may use it meanwhile
+	l.mu.Unlock()
+
+	if g.buf.Load() == nil {
+		g.allocate()
+	}
+	var err error
+	if !g.warm {
+		err = l.zero(g)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failLocked(failed("sync", err))
+		return
+	}
+	l.spares = append([]*segment{g}, l.spares...)
+	l.space.Broadcast()
+}
+
+// zero fills the file, slowly; it gives up when somebody waits for a file. A
+// failed write is no harm, the file has no content yet; a failed sync is.
+func (l *log) zero(g *segment) error {
+	zeros := make([]byte, zeroChunk)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for off := int64(0); off < g.size; off += zeroChunk {
+		select {
+		case <-l.quit:
+			return nil
+		case <-pause.C:
+		}
+		l.mu.Lock()
+		hurry := l.waitSpare > 0 || l.err != nil
+		l.mu.Unlock()
+		if hurry {
+			return nil
+		}
+		if _, err := g.file.WriteAt(zeros[:min(zeroChunk, g.size-off)], off); err != nil {
+			l.logger.Warn("cannot zero a log file", "err", err)
+			return nil
+		}
+		pause.Reset(time.Second * zeroChunk / zeroRate)
+	}
+	g.warm = true
+	return g.file.Datasync()
+}

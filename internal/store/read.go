@@ -1,0 +1,66 @@
+package store
+
+import "fmt"
+
+// Read returns the record at ref: a view of a resident segment, which the
+// garbage collector keeps alive as long as it is used, or else read with a
+// single call into buf (replaced by a larger one if too small; see Record.Buf)
+// and verified. ErrMoved means that the cleaner moved the record: look the
+// reference up again in the queue and retry. Damage is a *CorruptError.
+func (s *Store) Read(ref Ref, buf []byte) (Record, error) {
+	if ref.File&memoryBit != 0 {
+		return s.memory.read(ref, buf)
+	}
+	var v messageView
+	err := s.log.read(ref, buf, &v)
+	return v.Record, err
+}
+
+func (l *log) read(ref Ref, buf []byte, v *messageView) error {
+	v.Buf = buf
+	g := l.segment(ref.File)
+	if g == nil {
+		return ErrMoved
+	}
+	off, n := int64(ref.Off)*8, int64(ref.Len)
+	if off+n > g.size {
+		return l.damaged(g, off, "reference beyond the end of the file")
+	}
+	if p := g.buf.Load(); p != nil {
+		rec, ok := recordAt((*p)[off : off+n])
+		if !ok || len(rec) != int(n) || !parseMessage(rec, v) {
+			return l.damaged(g, off, "no message here")
+		}
+		return nil
+	}
+	rec := sized(buf, int(n))
+	v.Buf = rec
+	if _, err := g.file.ReadAt(rec, off); err != nil {
+		if g.retired.Load() {
+			return ErrMoved
+		}
+		return fmt.Errorf("read record: %w", err)
+	}
+	if got, ok := recordAt(rec); !ok || len(got) != len(rec) || !recordValid(rec, g.salt, l.table) {
+		return l.damaged(g, off, "checksum mismatch")
+	}
+	if !parseMessage(rec, v) {
+		return l.damaged(g, off, "no message here")
+	}
+	return nil
+}
+
+// damaged tells damage from a file that was recycled during the read.
+func (l *log) damaged(g *segment, off int64, reason string) error {
+	if g.retired.Load() {
+		return ErrMoved
+	}
+	return &CorruptError{File: g.name, Offset: off, Reason: reason}
+}
+
+func sized(buf []byte, n int) []byte {
+	if cap(buf) < n {
+		return make([]byte, n, n+n/4)
+	}
+	return buf[:n]
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"fmt"
+	"hash/crc32"
+	"sync/atomic"
+)
+
+// Segment header, the first 64 bytes of a log file. Its place, its magic, the
+// version and the checksum stay where they are in all versions.
+//
+//	 0 "DUEPLOG\n"   8 u16 version   10 u16 zero   12 u32 id
+//	16 u32 nonce     20 u32 zero     24 u64 first LSN
+//	32 u64 next sequence number of delayed entries
+//	40 u32 id of the segment before, 0 = none     44 u32 zero
+//	48 u64 offset at which the log ends in the segment before
+//	56 u32 zero      60 u32 crc32c of bytes 0..60
+const (
+	segmentHeaderBytes = 64
+	segmentMagic       = "DUEPLOG\n"
+	formatVersion      = 1
+)
+
+type segmentHeader struct {
+	version  uint16
+	id       uint32
+	nonce    uint32
+	firstLSN LSN
+	nextSeq  uint64
+	prevID   uint32
+	prevEnd  int64
+}
+
+// salt differs for every segment of a directory and cannot be guessed by
+// whoever publishes messages, so a body never passes for a frame.
+func (h *segmentHeader) salt() uint32 { return h.id ^ h.nonce }
+
+func (h *segmentHeader) put(b []byte, table *crc32.Table) {
+	copy(b, segmentMagic)
+	le.PutUint16(b[8:], h.version)
+	le.PutUint32(b[12:], h.id)
+	le.PutUint32(b[16:], h.nonce)
+	le.PutUint64(b[24:], uint64(h.firstLSN))
+	le.PutUint64(b[32:], h.nextSeq)
+	le.PutUint32(b[40:], h.prevID)
+	le.PutUint64(b[48:], uint64(h.prevEnd))
+	le.PutUint32(b[60:], crc32.Checksum(b[:60], table))
+}
+
+func parseSegmentHeader(b []byte, table *crc32.Table) (segmentHeader, bool) {
+	if len(b) < segmentHeaderBytes || string(b[:8]) != segmentMagic ||
+		le.Uint32(b[60:]) != crc32.Checksum(b[:60], table) {
+		return segmentHeader{}, false
+	}
+	return segmentHeader{
+		version:  le.Uint16(b[8:]),
+		id:       le.Uint32(b[12:]),
+		nonce:    le.Uint32(b[16:]),
+		firstLSN: LSN(le.Uint64(b[24:])),
+		nextSeq:  le.Uint64(b[32:]),
+		prevID:   le.Uint32(b[40:]),
+		prevEnd:  int64(le.Uint64(b[48:])),
+	}, true
+}
+
+// segment is one log file in use and, while resident, its image.
+type segment struct {
+	id   uint32
+	salt uint32
+	name string
+	file File
+	size int64 // of the file
+	warm bool  // every block of the file was written before; belongs to the preparer
+
+	// buf is the image; nil once evicted. Bytes below written are immutable,
+	// bytes 4..12 of a record belong to the committer until then.
+	buf atomic.Pointer[[]byte]
+
+	live    atomic.Int64 // bytes of records times the holds they still have
+	retired atomic.Bool  // the cleaner is done with it; what is read may be anything
+
+	// Guarded by the log lock.
+	end     int64 // where the next frame or record goes; the final length once sealed
+	taken   int64 // up to here given to the committer
+	flushed int64 // up to here durable
+	// moved are the delayed records of this segment that went into queues: the
+	// records themselves do not say which.
+	moved []movedEntry
+	// movedKept is len(moved) after the cleaner last thinned it out.
+	movedKept int
+}
+
+// liveBytes estimates the bytes still needed. A record with several holds counts
+// more than once, so it errs on the side of keeping.
+func (g *segment) liveBytes() int64 { return min(max(g.live.Load(), 0), g.size) }
+
+// movedEntry is one place in a queue of a record that was delayed.
+type movedEntry struct {
+	off     uint32
+	queue   uint32
+	pos     uint64
+	arrived int64
+}
+
+// movedMany says that it may pay to ask which of the moved are still held.
+func (g *segment) movedMany() bool { return len(g.moved) > 2*g.movedKept+4096 }
+
+func segmentName(id uint32) string { return fmt.Sprintf("log-%010d", id) }
+
+func parseSegmentName(name string) (uint32, bool) {
+	var id uint32
+	if n, err := fmt.Sscanf(name, "log-%010d", &id); n != 1 || err != nil || segmentName(id) != name {
+		return 0, false
+	}
+	return id, true
+}
+
+// segmentTable finds segments by id without a lock. It is immutable.
+type segmentTable struct {
+	base uint32
+	list []*segment // list[i] has id base+i, or is nil
+}
+
+func (t *segmentTable) get(id uint32) *segment {
+	if i := id - t.base; i < uint32(len(t.list)) {
+		return t.list[i]
+	}
+	return nil
+}
+
+func newSegmentTable(segs []*segment) *segmentTable {
+	if len(segs) == 0 {
+		return &segmentTable{}
+	}
+	lo, hi := segs[0].id, segs[0].id
+	for _, g := range segs {
+		lo, hi = min(lo, g.id), max(hi, g.id)
+	}
+	t := &segmentTable{base: lo, list: make([]*segment, hi-lo+1)}
+	for _, g := range segs {
+		t.list[g.id-lo] = g
+	}
+	return t
+}
