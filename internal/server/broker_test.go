@@ -11,7 +11,7 @@ import (
 // newTestBroker returns a broker over an empty store.
 func newTestBroker(tb testing.TB) *broker.Broker {
 	tb.Helper()
-	s, err := store.Open(store.OSFS{}, tb.TempDir(), store.Options{SegmentBytes: 1 << 20})
+	s, err := store.Open(store.OS(), tb.TempDir(), store.Options{SegmentBytes: 1 << 20})
 	if err != nil {
 		tb.Fatal(err)
 	}

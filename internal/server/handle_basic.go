@@ -15,13 +15,14 @@ func (ch *channel) handleBasicQos(m *wire.BasicQos) error {
 	if m.PrefetchSize != 0 {
 		return amqp.Errorf(amqp.NotImplemented, "prefetch_size!=0 (%d)", m.PrefetchSize)
 	}
-	if m.Global {
-		ch.limit.Store(int64(m.PrefetchCount))
-		ch.wakeConsumers()
-	} else {
+	if !m.Global {
 		ch.prefetch = int64(m.PrefetchCount)
+		return ch.reply(&wire.BasicQosOk{})
 	}
-	return ch.reply(&wire.BasicQosOk{})
+	ch.limit.Store(int64(m.PrefetchCount))
+	err := ch.reply(&wire.BasicQosOk{})
+	ch.wakeConsumers()
+	return err
 }
 
 // handleBasicConsume starts a consumer.

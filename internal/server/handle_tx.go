@@ -34,7 +34,7 @@ func (ch *channel) handleTxSelect() error {
 		return amqp.Errorf(amqp.PreconditionFailed, "cannot switch from confirm to tx mode")
 	}
 	if ch.tx == nil {
-		ch.tx = &transaction{tx: ch.c.session.NewTx()}
+		ch.tx = &transaction{tx: ch.publisher.NewTx()}
 		ch.isTransactional.Store(true)
 	}
 	return ch.reply(&wire.TxSelectOk{})
@@ -47,19 +47,17 @@ func (ch *channel) handleTxCommit() error {
 	if t == nil {
 		return amqp.Errorf(amqp.PreconditionFailed, "channel is not transactional")
 	}
-	passed := t.pass(ch)
+	t.passSettles(ch)
 	returned, err := t.tx.Commit()
 	if err != nil {
+		t.rollback(ch)
 		return err
 	}
 	for i := range returned {
-		r := &returned[i]
-		ch.returnMessage(r.ExchangeAndKey, r.Props, r.Body)
+		ch.returnMessage(returned[i].ExchangeAndKey, returned[i].Props, returned[i].Body)
 	}
 	err = ch.reply(&wire.TxCommitOk{})
-	for _, s := range passed {
-		_ = s
-	}
+	t.forget(ch)
 	return err
 }
 
@@ -73,12 +71,57 @@ func (ch *channel) handleTxRollback() error {
 	return ch.reply(&wire.TxRollbackOk{})
 }
 
-// pass hands the settles to the broker's transaction, queue by queue.
-func (t *transaction) pass(ch *channel) (passed []*source) {
-	return nil
+// passSettles hands the settles to the broker's transaction, in runs of one source
+// and outcome.
+func (t *transaction) passSettles(ch *channel) {
+	var positions []uint64
+	for i, s := range t.settles {
+		positions = append(positions, s.pos)
+		if i+1 < len(t.settles) && t.settles[i+1].source == s.source && t.settles[i+1].how == s.how {
+			continue
+		}
+		queue := ch.sourceOf(s.unacked).queue
+		switch s.how {
+		case acked:
+			t.tx.Ack(queue, positions)
+		case rejected:
+			t.tx.Reject(queue, positions)
+		case requeued:
+			t.tx.Requeue(queue, positions)
+		}
+		positions = positions[:0]
+	}
 }
 
-// rollback puts the settled deliveries back into the window.
+// forget accounts for the settles of a transaction that was committed and gives
+// the credit back.
+func (t *transaction) forget(ch *channel) {
+	ch.mu.Lock()
+	consumers := make([]*consumer, 0, len(t.settles))
+	for _, s := range t.settles {
+		ch.c.tally.count(s.how, 1)
+		if k := ch.takeFrom(s.unacked).consumer; k != nil {
+			consumers = append(consumers, k)
+		}
+	}
+	ch.mu.Unlock()
+	t.settles = nil
+	for _, k := range consumers {
+		k.giveBack(1)
+	}
+	ch.wakeConsumers()
+}
+
+// rollback forgets the publishes and puts the settled deliveries back into the
+// window, to wait for their acks again.
 func (t *transaction) rollback(ch *channel) {
 	t.tx.Rollback()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	back := make([]unacked, len(t.settles))
+	for i, s := range t.settles {
+		back[i] = s.unacked
+	}
+	ch.window.restore(back)
+	t.settles = nil
 }

@@ -131,16 +131,13 @@ func (ch *channel) passAll() {
 // pass tells a queue what was gathered for it and gives the credit back.
 func (ch *channel) pass(s *source) {
 	n := len(s.positions)
-	tally := &ch.c.tally
+	ch.c.tally.count(ch.how, n)
 	switch ch.how {
 	case acked:
-		tally.acked.Add(uint64(n))
 		s.queue.Ack(s.positions)
 	case rejected:
-		tally.rejected.Add(uint64(n))
 		s.queue.Reject(s.positions)
 	case requeued:
-		tally.requeued.Add(uint64(n))
 		s.queue.Requeue(s.positions)
 	}
 	s.positions = s.positions[:0]

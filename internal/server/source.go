@@ -71,3 +71,11 @@ func (ch *channel) takeFrom(u unacked) *source {
 	}
 	return s
 }
+
+// sourceOf returns where a delivery came from that is out of the window but not
+// accounted for yet.
+func (ch *channel) sourceOf(u unacked) *source {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.sources[u.source]
+}

@@ -33,3 +33,15 @@ func (t *tally) add(o *tally) {
 	t.bytesIn.Add(o.bytesIn.Load())
 	t.bytesOut.Add(o.bytesOut.Load())
 }
+
+// count counts settled deliveries.
+func (t *tally) count(how outcome, n int) {
+	switch how {
+	case acked:
+		t.acked.Add(uint64(n))
+	case rejected:
+		t.rejected.Add(uint64(n))
+	case requeued:
+		t.requeued.Add(uint64(n))
+	}
+}

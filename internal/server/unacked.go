@@ -1,6 +1,10 @@
 package server
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
 
 // unacked is one delivery that was not settled yet. Without pointers, so that
 // the garbage collector has nothing to follow however many there are.
@@ -99,20 +103,24 @@ func (w *window) compact() {
 	w.count = n
 }
 
-// upTo returns how many entries, holes included, have tags up to the given one,
-// and whether one of them is that tag and not settled.
-func (w *window) upTo(tag uint64) (n int, ok bool) {
-	i, ok := w.find(tag)
-	if !ok {
-		return 0, false
-	}
-	return i + 1, true
-}
-
 // takeFirst takes the oldest entry out.
 func (w *window) takeFirst() (unacked, bool) {
 	if w.count == 0 {
 		return unacked{}, false
 	}
 	return w.settle(0), true
+}
+
+// restore puts entries back that were taken out, in any order.
+func (w *window) restore(entries []unacked) {
+	if len(entries) == 0 {
+		return
+	}
+	for u, ok := w.takeFirst(); ok; u, ok = w.takeFirst() {
+		entries = append(entries, u)
+	}
+	slices.SortFunc(entries, func(a, b unacked) int { return cmp.Compare(a.tag, b.tag) })
+	for _, u := range entries {
+		w.push(u)
+	}
 }
