@@ -11,23 +11,28 @@ import (
 // newTestBroker returns a broker over an empty store.
 func newTestBroker(tb testing.TB) *broker.Broker {
 	tb.Helper()
-	s, err := store.Open(store.OS(), tb.TempDir(), store.Options{SegmentBytes: 1 << 20})
+	s, err := store.Open(store.OS(), tb.TempDir(), store.Options{SegmentBytes: 1 << 20, Logger: testLogger(tb)})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	clock := delay.SystemClock{}
-	alarms := delay.NewAlarms(clock, nil)
+	log := testLogger(tb)
+	alarms := delay.NewAlarms(clock, log)
+	engine := delay.New(delay.Config{Store: s, Alarms: alarms, Clock: clock, Log: log})
 	b, err := broker.Open(broker.Config{
 		Store:  s,
-		Engine: delay.New(delay.Config{Store: s, Alarms: alarms, Clock: clock}),
+		Engine: engine,
 		Alarms: alarms,
 		Clock:  clock,
+		Logger: log,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	alarms.Start()
+	engine.Start(b)
 	tb.Cleanup(func() {
+		engine.Stop()
 		alarms.Stop()
 		if err := b.Close(); err != nil {
 			tb.Errorf("close broker: %v", err)

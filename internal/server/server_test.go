@@ -25,7 +25,7 @@ func newTestServer(t *testing.T, change ...func(*Config)) *testServer {
 	cfg := Config{
 		Broker:        newTestBroker(t),
 		Authenticator: users,
-		Logger:        slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:        testLogger(t),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -85,10 +85,14 @@ func (s *testServer) dial() *script {
 	return newScript(s.t, nc)
 }
 
-// logWriter sends log lines to the test's output.
-type logWriter struct{ t *testing.T }
+// testLogger sends log lines to the test's output.
+func testLogger(tb testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(logWriter{tb}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+type logWriter struct{ tb testing.TB }
 
 func (w logWriter) Write(b []byte) (int, error) {
-	w.t.Log(string(b[:len(b)-1]))
+	w.tb.Log(string(b[:len(b)-1]))
 	return len(b), nil
 }
