@@ -211,9 +211,10 @@ func consumeAll(t *testing.T, conn *amqp.Connection, l *ledger, group *sync.Wait
 		}
 		group.Go(func() {
 			for d := range deliveries {
-				l.deliver(d.MessageId, time.Now())
+				now := time.Now()
+				l.deliver(d.MessageId, now)
 				if d.Ack(false) == nil {
-					l.ack(d.MessageId)
+					l.ack(d.MessageId, now)
 				}
 			}
 		})

@@ -17,7 +17,7 @@ func TestLedger(t *testing.T) {
 	}{
 		{"kept", func(l *ledger) {
 			l.deliver("a", time.Now())
-			l.ack("a")
+			l.ack("a", time.Now())
 			l.crash(time.Now())
 			l.deliver("a", time.Now()) // the ack was too young to count on
 		}, ""},
@@ -25,7 +25,7 @@ func TestLedger(t *testing.T) {
 		{"unknown", func(l *ledger) { l.deliver("b", time.Now()) }, "never published"},
 		{"twice", func(l *ledger) { l.deliver("a", time.Now()); l.deliver("a", time.Now()) }, "came twice"},
 		{"back from the dead", func(l *ledger) {
-			l.ack("a")
+			l.ack("a", time.Now())
 			l.crash(time.Now().Add(ackMargin))
 			l.deliver("a", time.Now())
 		}, "acknowledged before a crash"},
@@ -51,7 +51,7 @@ func TestLedgerMisses(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	l.publish("a", time.Now())
-	l.ack("a")
+	l.ack("a", time.Now())
 	l.confirm("a")
 	if err := l.awaitAll(time.Second); err != nil {
 		t.Errorf("an acknowledged message is missed: %v", err)

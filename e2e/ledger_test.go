@@ -69,13 +69,14 @@ func (l *ledger) faultLocked(format string, args ...any) {
 	l.faults = append(l.faults, fmt.Sprintf(format, args...))
 }
 
-func (l *ledger) ack(id string) {
+// ack notes an acknowledgement that was written at that time or a little later.
+func (l *ledger) ack(id string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.acked[id].IsZero() {
 		return
 	}
-	l.acked[id] = time.Now()
+	l.acked[id] = at
 	if l.confirmed[id] {
 		l.open--
 		l.tellLocked()
