@@ -10,16 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OS returns the file system of the operating system.
-func OS() FS { return osFS{} }
+// OSFS is the file system of the operating system.
+type OSFS struct{}
 
-type osFS struct{}
+var _ FS = OSFS{}
+
+// OS returns the file system of the operating system.
+func OS() FS { return OSFS{} }
 
 type osFile struct{ *os.File }
 
 const lockName = "LOCK"
 
-func (osFS) Create(name string, size int64) (File, error) {
+// Create implements FS.
+func (OSFS) Create(name string, size int64) (File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -57,7 +61,8 @@ func zeroFill(f *os.File, size int64) error {
 	return nil
 }
 
-func (osFS) Open(name string) (File, error) {
+// Open implements FS.
+func (OSFS) Open(name string) (File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -65,11 +70,14 @@ func (osFS) Open(name string) (File, error) {
 	return osFile{f}, nil
 }
 
-func (osFS) Reuse(old, name string) error { return os.Rename(old, name) }
+// Reuse implements FS.
+func (OSFS) Reuse(old, name string) error { return os.Rename(old, name) }
 
-func (osFS) Remove(name string) error { return os.Remove(name) }
+// Remove implements FS.
+func (OSFS) Remove(name string) error { return os.Remove(name) }
 
-func (osFS) SyncDir(dir string) error {
+// SyncDir implements FS.
+func (OSFS) SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -77,7 +85,8 @@ func (osFS) SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (osFS) List(dir string) ([]string, error) {
+// List implements FS.
+func (OSFS) List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -91,7 +100,8 @@ func (osFS) List(dir string) ([]string, error) {
 	return names, nil
 }
 
-func (osFS) Lock(dir string) (io.Closer, error) {
+// Lock implements FS with flock on a file in dir.
+func (OSFS) Lock(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}

@@ -1,0 +1,272 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// step does one random operation. It returns false when the power is gone.
+func (r *rig) step() bool {
+	switch r.rnd.IntN(14) {
+	case 0, 1, 2:
+		return r.stepAppend()
+	case 3, 4:
+		return r.stepDelayed()
+	case 5, 6:
+		return r.stepSettle()
+	case 7:
+		r.pop()
+		return true
+	case 8, 9:
+		r.pop()
+		return r.stepRelease()
+	case 10:
+		return r.stepCancel()
+	case 11:
+		return r.stepBatch()
+	case 12:
+		return r.stepDefine()
+	default:
+		return r.stepWait()
+	}
+}
+
+func (r *rig) stepAppend() bool {
+	if len(r.queues) == 0 {
+		r.queues = append(r.queues, r.nextQ)
+		r.nextQ++
+	}
+	m, ts := r.message(), r.place()
+	ref, lsn, err := r.s.Append(m, ts, len(ts))
+	if err == nil {
+		r.pushed(ts, ref, string(m.Body))
+	}
+	return r.ok(lsn, err)
+}
+
+func (r *rig) exchange() uint32 {
+	if len(r.exs) == 0 || r.rnd.IntN(50) == 0 {
+		r.exs = append(r.exs, r.nextEx)
+		r.nextEx++
+	}
+	return r.exs[r.rnd.IntN(len(r.exs))]
+}
+
+func (r *rig) stepDelayed() bool {
+	m := r.message()
+	m.ExchangeID = r.exchange()
+	k, lsn, err := r.s.AppendDelayed(m, r.rnd.Int64N(1000))
+	if err == nil {
+		r.add(k, m.ExchangeID, m.Body)
+	}
+	return r.ok(lsn, err)
+}
+
+func (r *rig) stepSettle() bool {
+	q, pos, refs := r.taken(1 + r.rnd.IntN(6))
+	if len(pos) > 0 {
+		r.s.Settle(q, pos, refs)
+		r.note(0)
+	}
+	return true
+}
+
+func (r *rig) pop() {
+	r.flying = r.s.PopDue(r.rnd.Int64N(1000), r.rnd.IntN(5), r.flying)
+}
+
+// stepRelease ends some of what is in flight.
+func (r *rig) stepRelease() bool {
+	b := &Batch{}
+	var after []func()
+	n := r.rnd.IntN(len(r.flying) + 1)
+	for _, d := range r.flying[:n] {
+		e, known := r.model.pending[d.Key.Seq]
+		if !known {
+			r.t.Fatalf("popped %v, which is not pending", d.Key)
+		}
+		switch r.rnd.IntN(5) {
+		case 0:
+			due := d.Key.Due + r.rnd.Int64N(300)
+			b.Retry(d.Key, d.Ref, due)
+			after = append(after, func() { e.due = due; r.model.pending[d.Key.Seq] = e })
+		case 1:
+			b.Discard(d.Key, d.Ref)
+			after = append(after, func() { delete(r.model.pending, d.Key.Seq) })
+		default:
+			ts, at := r.place(), len(b.Refs)
+			b.Move(&Move{Key: d.Key, Ref: d.Ref, Arrived: 7, TTL: -1, Persistent: true, Targets: ts, Holds: len(ts)})
+			after = append(after, func() {
+				delete(r.model.pending, d.Key.Seq)
+				r.pushed(ts, b.Refs[at], e.body)
+			})
+		}
+	}
+	r.flying = r.flying[n:]
+	lsn, err := r.s.Commit(b)
+	if err == nil {
+		for _, f := range after {
+			f()
+		}
+	}
+	if n == 0 {
+		return true
+	}
+	return r.ok(lsn, err)
+}
+
+func (r *rig) stepCancel() bool {
+	for seq, e := range r.model.pending {
+		inFlight := slices.ContainsFunc(r.flying, func(d Due) bool { return d.Key.Seq == seq })
+		out, lsn, err := r.s.Cancel(Key{e.due, seq})
+		if err != nil {
+			return r.ok(lsn, err)
+		}
+		if inFlight != (out == AlreadyDue) || inFlight == (out == Cancelled) {
+			r.t.Fatalf("cancel %d: %v, in flight: %v", seq, out, inFlight)
+		}
+		if out == Cancelled {
+			delete(r.model.pending, seq)
+			return r.ok(lsn, nil)
+		}
+		return true
+	}
+	if out, _, err := r.s.Cancel(Key{5, 1 << 40}); out != NotFound || err != nil {
+		r.t.Fatalf("cancel of nothing: %v, %v", out, err)
+	}
+	return true
+}
+
+// stepBatch does several things as one.
+func (r *rig) stepBatch() bool {
+	b := &Batch{}
+	var after []func()
+	for range 1 + r.rnd.IntN(3) {
+		m, ts, at := r.message(), r.place(), len(b.Refs)
+		b.Append(m, ts, len(ts))
+		after = append(after, func() { r.pushed(ts, b.Refs[at], string(m.Body)) })
+	}
+	m, ak := r.message(), len(b.Keys)
+	m.ExchangeID = r.exchange()
+	b.AppendDelayed(m, r.rnd.Int64N(1000))
+	after = append(after, func() { r.add(b.Keys[ak], m.ExchangeID, m.Body) })
+	q, pos, refs := r.taken(2)
+	for i := range pos {
+		b.Settle(q, pos[i], refs[i])
+	}
+	lsn, err := r.s.Commit(b)
+	if err == nil {
+		for _, f := range after {
+			f()
+		}
+	}
+	return r.ok(lsn, err)
+}
+
+func (r *rig) stepDefine() bool {
+	b := &Batch{}
+	var dropped []Ref
+	k := fmt.Sprint("key", r.rnd.IntN(5))
+	switch r.rnd.IntN(5) {
+	case 0:
+		b.Delete(k)
+		delete(r.model.defs, k)
+	case 1:
+		if len(r.queues) > 2 {
+			q := r.queues[0]
+			r.queues = r.queues[1:]
+			b.DropQueue(q)
+			dropped = r.forget(q)
+		}
+	case 2:
+		if len(r.exs) > 1 && len(r.flying) == 0 {
+			x := r.exs[0]
+			r.exs = r.exs[1:]
+			b.DropExchange(x)
+			for seq, e := range r.model.pending {
+				if e.ex == x {
+					delete(r.model.pending, seq)
+				}
+			}
+		}
+	case 3:
+		r.queues = append(r.queues, r.nextQ)
+		r.nextQ++
+		fallthrough
+	default:
+		v := fmt.Sprint("value", r.rnd.Int())
+		b.Put(k, []byte(v))
+		r.model.defs[k] = v
+	}
+	if b.Len() == 0 {
+		return true
+	}
+	lsn, err := r.s.Commit(b)
+	for _, ref := range dropped {
+		r.s.Drop(ref)
+	}
+	return r.ok(lsn, err)
+}
+
+// forget removes a queue from the model.
+func (r *rig) forget(q uint32) (refs []Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t, ref := range r.refs {
+		if t.Queue == q {
+			refs = append(refs, ref)
+			delete(r.refs, t)
+			delete(r.model.queues, t)
+		}
+	}
+	return refs
+}
+
+func (r *rig) stepWait() bool {
+	for i := len(r.history) - 1; i >= 0; i-- {
+		if lsn := r.history[i].lsn; lsn != 0 {
+			return r.wait(lsn)
+		}
+	}
+	return true
+}
+
+// check compares what is cheap to compare while the store is running.
+func (r *rig) check() {
+	var n, bytes uint64
+	for range r.model.pending {
+		n++
+	}
+	total := r.s.PendingTotal()
+	if total.Count != n {
+		r.t.Fatalf("pending %d, want %d", total.Count, n)
+	}
+	for _, ex := range r.exs {
+		bytes += r.s.Pending(ex).Bytes
+	}
+	if total.Bytes != bytes {
+		r.t.Fatalf("pending bytes %d in all, %d in the exchanges", total.Bytes, bytes)
+	}
+	r.mu.Lock()
+	refs := maps.Clone(r.refs)
+	r.mu.Unlock()
+	for t, ref := range refs {
+		rec, err := r.s.Read(ref, nil)
+		for err == ErrMoved {
+			r.mu.Lock()
+			ref = r.refs[t]
+			r.mu.Unlock()
+			rec, err = r.s.Read(ref, nil)
+		}
+		if err != nil {
+			if r.dead(err) {
+				return
+			}
+			r.t.Fatalf("read %v at %v: %v", t, ref, err)
+		}
+		if string(rec.Body) != r.model.queues[t] {
+			r.t.Fatalf("read %v: %.40q, want %.40q", t, rec.Body, r.model.queues[t])
+		}
+	}
+}
