@@ -142,8 +142,7 @@ type fakeSink struct {
 	mu     sync.Mutex
 	rules  map[string][]Outcome // by the message's name: answers to use up first
 	pos    uint64               // last place handed out
-	during func([]store.Due)    // called in each Route
-	after  func()               // called in each Push
+	during func([]store.Due)    // called in each Route; see onRoute
 	routed int                  // calls of Route
 	handed []handOver
 	buf    []byte
@@ -185,15 +184,11 @@ func (s *fakeSink) Route(batch []store.Due, out []Outcome) {
 
 func (s *fakeSink) Push(batch []store.Due, out []Outcome) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range batch {
 		h := handOver{s.name(batch[i].Ref), s.clock.Now().UnixMilli(), batch[i].Key, out[i]}
 		h.outcome.Targets = slices.Clone(out[i].Targets)
 		s.handed = append(s.handed, h)
-	}
-	after := s.after
-	s.mu.Unlock()
-	if after != nil {
-		after()
 	}
 }
 
@@ -221,6 +216,13 @@ func (s *fakeSink) rule(name string, outcomes ...Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules[name] = append(s.rules[name], outcomes...)
+}
+
+// onRoute has f called in each Route.
+func (s *fakeSink) onRoute(f func([]store.Due)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.during = f
 }
 
 // names lists the names of what was handed over.

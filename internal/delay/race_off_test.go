@@ -1,0 +1,6 @@
+//go:build !race
+
+package delay
+
+// raceDetector says that everything is ten times slower.
+const raceDetector = false
