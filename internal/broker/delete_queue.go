@@ -39,7 +39,14 @@ func (s *Session) QueuePurge(name string) (messages int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return q.purge(), nil
+	if messages = q.purge(); messages == 0 || !q.logged {
+		return messages, nil
+	}
+	lsn, err := s.broker.ids.mark()
+	if err != nil {
+		return messages, s.broker.waited(err)
+	}
+	return messages, s.broker.wait(lsn)
 }
 
 // errStays is what a condition answers when the queue is to stay and nobody is to hear of it.

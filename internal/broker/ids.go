@@ -41,3 +41,12 @@ func (i *ids) take() (uint32, error) {
 	i.next += 2
 	return id, nil
 }
+
+// mark returns an LSN that is durable when everything is that was given to the store before.
+func (i *ids) mark() (store.LSN, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var b store.Batch
+	b.Put(idDefinition, encodeID(i.end))
+	return i.store.Commit(&b)
+}
