@@ -5,7 +5,8 @@
 // compiles their tests in a temporary directory, and runs them against a broker
 // built from this repository. The tests want the default ports, so broker and
 // tests get a network namespace of their own where the system grants one.
-// Nothing of the client is kept.
+// Nothing of the client is kept. Its tests are as they were written, save that
+// those meant for RabbitMQ alone run against any broker.
 //
 // Every test must pass, save those that left-out.txt names with their reasons.
 // A test that skips itself, a name in the list that no test has, and a test that
