@@ -55,27 +55,37 @@ func isPlugin(conn *amqp.Connection) bool {
 	return conn.Properties["product"] == "RabbitMQ"
 }
 
-// ensureQueue declares a durable queue unless one of that name exists, whatever its arguments:
-// an existing queue is used as it is. A failed passive declare closes its channel [amqp
-// queue.declare.passive], hence the channel of its own.
-func ensureQueue(conn *amqp.Connection, queue string) (created bool, err error) {
+// declareQueue declares a durable queue, or leaves one of that name as it is, whatever its
+// arguments. The refusal of another kind (406) closes the channel, hence one of its own.
+func declareQueue(conn *amqp.Connection, queue string) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open channel: %w", err)
+	}
+	_, err = ch.QueueDeclare(queue, true, false, false, false, nil)
+	var said *amqp.Error
+	if errors.As(err, &said) && said.Code == amqp.PreconditionFailed {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("declare queue %q: %w", queue, err)
+	}
+	return ch.Close()
+}
+
+// queueExists asks with a passive declare; its 404 closes the channel as well.
+func queueExists(conn *amqp.Connection, queue string) (bool, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return false, fmt.Errorf("open channel: %w", err)
 	}
 	_, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	if err == nil {
-		return false, ch.Close()
-	}
 	var said *amqp.Error
-	if !errors.As(err, &said) || said.Code != amqp.NotFound {
+	if errors.As(err, &said) && said.Code == amqp.NotFound {
+		return false, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("look up queue %q: %w", queue, err)
-	}
-	if ch, err = conn.Channel(); err != nil {
-		return false, fmt.Errorf("open channel: %w", err)
-	}
-	if _, err := ch.QueueDeclare(queue, true, false, false, false, nil); err != nil {
-		return false, fmt.Errorf("declare queue %q: %w", queue, err)
 	}
 	return true, ch.Close()
 }

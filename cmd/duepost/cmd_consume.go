@@ -98,11 +98,13 @@ func (c *consumeCmd) check() ([]binding, error) {
 // declare makes sure that there is a queue and returns its name.
 func (c *consumeCmd) declare(conn *amqp.Connection, stderr io.Writer) (string, error) {
 	if c.Queue != "" {
-		created, err := ensureQueue(conn, c.Queue)
-		if created {
-			fmt.Fprintf(stderr, "declared queue %q (durable): there was none of that name\n", c.Queue)
+		exists, err := queueExists(conn, c.Queue)
+		if exists || err != nil {
+			return c.Queue, err
 		}
-		return c.Queue, err
+		// Said aloud, for the name may be a slip.
+		fmt.Fprintf(stderr, "there is no queue %q: declaring it (durable)\n", c.Queue)
+		return c.Queue, declareQueue(conn, c.Queue)
 	}
 	ch, err := conn.Channel()
 	if err != nil {

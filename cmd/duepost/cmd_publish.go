@@ -104,7 +104,7 @@ func (c *publishCmd) check(stdin io.Reader) ([]byte, error) {
 // target declares what --to or --declare ask for and says where to publish.
 func (c *publishCmd) target(conn *amqp.Connection) (exchange, key string, err error) {
 	if c.To != "" {
-		if _, err := ensureQueue(conn, c.To); err != nil {
+		if err := declareQueue(conn, c.To); err != nil {
 			return "", "", err
 		}
 		if !c.delayed() {

@@ -15,7 +15,7 @@ func (d *delayFlag) UnmarshalText(text []byte) error {
 	s := string(text)
 	var days time.Duration
 	if n, rest, ok := strings.Cut(s, "d"); ok {
-		count, err := strconv.ParseUint(n, 10, 15)
+		count, err := strconv.ParseUint(n, 10, 16) // 179 years, well within a Duration
 		if err != nil {
 			return fmt.Errorf("%q is not a delay such as 5s, 1h30m, 7d", s)
 		}

@@ -58,17 +58,16 @@ func TestReadme(t *testing.T) {
 		runCommand(t, "go run "+file, url).awaitEnd(`order 42 after -1500 ms`)
 	})
 	t.Run("Python example", func(t *testing.T) {
-		python := requirement.Tool(t, "python3", "Debian package python3")
+		const hint = "Debian package python3-pika"
+		python := requirement.File(t, hint, "/usr/bin/python3")
 		if exec.Command(python, "-c", "import pika").Run() != nil {
-			requirement.Missing(t, "pika", "Debian package python3-pika")
+			requirement.Missing(t, "pika", hint)
 		}
 		file := filepath.Join(t.TempDir(), "main.py")
 		writeFile(t, file, readmeBlock(text, "python"))
 		runCommand(t, python+" "+file, url).awaitEnd(`^short expired\nlong expired\n$`)
 	})
-	// As Ctrl-C does it: the signal goes to the whole group, and go run waits for the broker.
-	serve.signal(syscall.SIGINT)
-	serve.awaitEnd(`is ready`)
+	serve.interrupt()
 }
 
 // checkCommand runs one command of the README and knows what must come of it.
@@ -80,8 +79,7 @@ func checkCommand(t *testing.T, command, url string) {
 		c.awaitEnd(`published 1 to .* confirmed, due at`)
 	case strings.Contains(command, "--queue orders"):
 		c.await(regexp.MustCompile(`orders  hello  \(\d+ ms after due\)`))
-		c.signal(syscall.SIGINT)
-		c.awaitEnd(`hello`)
+		c.interrupt()
 	case strings.Contains(command, "--bind"):
 		c.awaitEnd(`shop:order.eu  \{"order": 42\}  \(\d+ ms after due\)`)
 	case strings.Contains(command, " demo"):
@@ -209,6 +207,19 @@ func (r *running) awaitEnd(want string) {
 		}
 	case <-time.After(patience):
 		r.t.Errorf("%s: no end after %v:\n%s", r.text, patience, r.story())
+	}
+}
+
+// interrupt does what Ctrl-C does, which signals the whole group, and waits for the end. The exit
+// code is that of go run, which is 1 after an interrupt whatever the program's is.
+func (r *running) interrupt() {
+	r.t.Helper()
+	r.signal(syscall.SIGINT)
+	select {
+	case err := <-r.ended:
+		r.ended <- err
+	case <-time.After(patience):
+		r.t.Errorf("%s: no end %v after an interrupt:\n%s", r.text, patience, r.story())
 	}
 }
 

@@ -65,6 +65,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	for _, o := range orders {
 		p.orders[o.id] = o
 	}
+	p.screen.text(plain, "An order story. Every order has a delayed message that is due when its time to pay is up;\n"+
+		"the first has the longest time. %d more orders are placed that are not shown.\n", o.Quiet)
 	if err := p.open(); err != nil {
 		return Report{}, err
 	}
@@ -124,8 +126,8 @@ func (p *play) take(ctx context.Context, s step) error {
 		p.mu.Unlock()
 		p.screen.line(plain, "order %2d  paid", s.pay.id)
 	default:
-		if !s.place.quiet {
-			p.screen.line(plain, "order %2d  placed, to be paid within %s", s.place.id, seconds(s.place.delay))
+		if o := s.place[0]; !o.quiet {
+			p.screen.line(plain, "order %2d  placed, to be paid within %s", o.id, seconds(o.delay))
 		}
 		return p.shop.place(ctx, s.place)
 	}

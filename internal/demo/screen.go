@@ -64,7 +64,7 @@ func (s *screen) table(r Report) {
 	case r.OnTime():
 		s.text(green, "Nothing lost, nothing early, all on time.")
 	case r.Up.Lost()+r.Down.Lost() > 0:
-		s.text(red, "%d messages were lost.", r.Up.Lost()+r.Down.Lost())
+		s.text(red, "Lost: %d messages.", r.Up.Lost()+r.Down.Lost())
 	default:
 		s.text(red, "Not all was on time: allowed is up to %d ms after due.", Limit.Milliseconds())
 	}

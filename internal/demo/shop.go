@@ -68,12 +68,11 @@ func declare(conn *amqp.Connection) (*amqp.Channel, error) {
 	return ch, ch.QueueBind(closeQueue, closeKey, dueExchange, false, nil)
 }
 
-// place publishes the order's message until it is confirmed.
-func (s *shop) place(ctx context.Context, o *order) error {
-	for {
-		due, err := s.tryPlace(ctx, o)
-		if err == nil {
-			s.tally.placed(o.id, due)
+// place publishes the orders' messages until each is confirmed.
+func (s *shop) place(ctx context.Context, orders []*order) error {
+	for len(orders) > 0 {
+		var err error
+		if orders, err = s.tryPlace(ctx, orders); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -83,27 +82,44 @@ func (s *shop) place(ctx context.Context, o *order) error {
 			return err
 		}
 	}
+	return nil
 }
 
-func (s *shop) tryPlace(ctx context.Context, o *order) (due time.Time, err error) {
+// tryPlace publishes all and then waits for all, so that one sync of the disk may serve them
+// together. It returns those that must be published again: they may or may not have arrived.
+func (s *shop) tryPlace(ctx context.Context, orders []*order) (again []*order, err error) {
 	if s.ch == nil {
-		return due, amqp.ErrClosed
+		return orders, amqp.ErrClosed
 	}
-	due = time.Now().Add(o.delay)
-	confirm, err := s.ch.PublishWithDeferredConfirmWithContext(ctx, dueExchange, closeKey, false, false,
-		amqp.Publishing{
-			DeliveryMode: amqp.Persistent,
-			Headers:      amqp.Table{"x-delay": o.delay.Milliseconds(), dueHeader: due.UnixMicro()},
-			Body:         []byte(strconv.Itoa(o.id)),
-		})
-	if err != nil {
-		return due, fmt.Errorf("place order: %w", err)
+	type unconfirmed struct {
+		due     time.Time
+		confirm *amqp.DeferredConfirmation
 	}
-	acked, err := confirm.WaitContext(ctx)
-	if err == nil && !acked {
-		err = errors.New("place order: not confirmed")
+	sent := make([]unconfirmed, 0, len(orders))
+	for _, o := range orders {
+		due := time.Now().Add(o.delay)
+		confirm, err := s.ch.PublishWithDeferredConfirmWithContext(ctx, dueExchange, closeKey, false, false,
+			amqp.Publishing{
+				DeliveryMode: amqp.Persistent,
+				Headers:      amqp.Table{"x-delay": o.delay.Milliseconds(), dueHeader: due.UnixMicro()},
+				Body:         []byte(strconv.Itoa(o.id)),
+			})
+		if err != nil {
+			return orders, fmt.Errorf("place order: %w", err)
+		}
+		sent = append(sent, unconfirmed{due, confirm})
 	}
-	return due, err
+	for i, u := range sent {
+		acked, err := u.confirm.WaitContext(ctx)
+		if err == nil && !acked {
+			err = errors.New("place order: not confirmed")
+		}
+		if err != nil {
+			return orders[i:], err
+		}
+		s.tally.placed(orders[i].id, u.due)
+	}
+	return nil, nil
 }
 
 func (s *shop) reconnect(ctx context.Context) (err error) {

@@ -19,7 +19,7 @@ type order struct {
 // step is one thing that happens at its time. Exactly one of the fields is set.
 type step struct {
 	at    time.Duration
-	place *order
+	place []*order // one that is shown, or some quiet ones
 	pay   *order
 	crash bool
 }
@@ -32,6 +32,7 @@ const (
 	everyAt     = 400 * time.Millisecond
 	quietUntil  = 4 * time.Second
 	quietOrders = 1000
+	quietBatch  = 25
 	longest     = 10 * time.Second
 	shortest    = time.Second
 )
@@ -59,23 +60,27 @@ func shownOrders() []*order {
 func story(pace float64, quiet int) (orders []*order, steps []step) {
 	orders = shownOrders()
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range quiet {
-		orders = append(orders, &order{
-			id:       len(orders) + 1,
-			placedAt: firstAt + time.Duration(i)*(quietUntil-firstAt)/time.Duration(quiet),
-			delay:    shortest + time.Duration(random.Int64N(int64(longest-shortest))),
-			quiet:    true,
-		})
+	for range quiet {
+		delay := shortest + time.Duration(random.Int64N(int64(longest-shortest)))
+		orders = append(orders, &order{id: len(orders) + 1, delay: delay, quiet: true})
 	}
 	paced := func(d time.Duration) time.Duration { return time.Duration(float64(d) * pace) }
-	steps = append(steps, step{at: paced(crashAt), crash: true})
 	for _, o := range orders {
 		o.placedAt, o.paidAt = paced(o.placedAt), paced(o.paidAt)
 		o.delay = paced(o.delay).Truncate(time.Millisecond)
-		steps = append(steps, step{at: o.placedAt, place: o})
+	}
+	steps = append(steps, step{at: paced(crashAt), crash: true})
+	shown, rest := orders[:len(orders)-quiet], orders[len(orders)-quiet:]
+	for _, o := range shown {
+		steps = append(steps, step{at: o.placedAt, place: []*order{o}})
 		if o.paidAt > 0 {
 			steps = append(steps, step{at: o.paidAt, pay: o})
 		}
+	}
+	batches := slices.Collect(slices.Chunk(rest, quietBatch))
+	for i, batch := range batches {
+		at := firstAt + time.Duration(i)*(quietUntil-firstAt)/time.Duration(len(batches))
+		steps = append(steps, step{at: paced(at), place: batch})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return orders, steps

@@ -38,6 +38,9 @@ func TestStoryTakesAQuarterOfAMinute(t *testing.T) {
 	for _, o := range orders {
 		end = max(end, o.placedAt+o.delay)
 	}
+	if want := len(shownOrders()) + quietOrders; len(orders) != want {
+		t.Errorf("%d orders, want %d", len(orders), want)
+	}
 	if end < 12*time.Second || end > 15*time.Second {
 		t.Errorf("the last order is due after %v, want 12 to 15 s", end)
 	}

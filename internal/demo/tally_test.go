@@ -19,7 +19,7 @@ func TestReport(t *testing.T) {
 		says   string
 	}{
 		{"good", map[int]time.Duration{1: 2 * ms, 2: 150 * ms}, true, "all on time"},
-		{"lost", map[int]time.Duration{1: 2 * ms}, false, "1 messages were lost"},
+		{"lost", map[int]time.Duration{1: 2 * ms}, false, "Lost: 1 messages"},
 		{"late", map[int]time.Duration{1: Limit + ms, 2: 0}, false, "Not all was on time"},
 		{"late but down", map[int]time.Duration{1: 0, 2: Limit + 150*ms}, true, "all on time"},
 		{"early", map[int]time.Duration{1: -ms, 2: 0}, false, "Not all was on time"},
