@@ -88,6 +88,10 @@ func TestAlarmsNeverFireEarlyWithinAMillisecond(t *testing.T) {
 		if waited := time.Since(started); waited != 300*time.Microsecond {
 			t.Errorf("waited %v, want 300µs", waited)
 		}
+		a.New(f.named("one")).Set(due + 10)
+		a.New(f.named("a millisecond after")).Set(due + 11)
+		time.Sleep(10 * time.Millisecond)
+		f.expect(t, firing{"one", due + 10})
 	})
 }
 

@@ -94,6 +94,22 @@ func TestEngineEarlierEntryMovesTheAlarm(t *testing.T) {
 	})
 }
 
+// TestEngineAddWhileItGoesToSleep adds an entry at the worst moment: the engine has looked for
+// the earliest entry and has not yet set its alarm.
+func TestEngineAddWhileItGoesToSleep(t *testing.T) {
+	t.Parallel()
+	rigTest(t, Config{}, func(t *testing.T, r *rig) {
+		r.publish("far", r.clock.in(time.Hour))
+		synctest.Wait()
+		r.store.mu.Lock()
+		r.store.afterNext = func() { r.publish("near", r.clock.in(time.Second)) }
+		r.store.mu.Unlock()
+		r.engine.signal()
+		advance(time.Second)
+		expectNames(t, r.sink.take(), "near")
+	})
+}
+
 func TestEngineOverdueGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	rigTest(t, Config{}, func(t *testing.T, r *rig) {
@@ -200,6 +216,40 @@ func TestEngineKeepsOutcomesApart(t *testing.T) {
 			}
 			if !slices.Equal(h.outcome.Targets, want) {
 				t.Errorf("%s: got %v, want %v", h.name, h.outcome.Targets, want)
+			}
+		}
+	})
+}
+
+// TestEngineUsesThePlacesThatCommitReports has a store that says the records have moved, as
+// its cleaner may.
+func TestEngineUsesThePlacesThatCommitReports(t *testing.T) {
+	t.Parallel()
+	rigTest(t, Config{}, func(t *testing.T, r *rig) {
+		r.sink.rule("rejected", Outcome{Verdict: Retry})
+		r.sink.rule("parked", Outcome{Verdict: Parked, TTL: -1})
+		r.sink.rule("dropped", Outcome{Verdict: Dropped})
+		for _, name := range []string{"a", "rejected", "parked", "dropped", "b"} {
+			r.publish(name, r.clock.in(time.Second))
+		}
+		var before []store.Ref
+		r.sink.onRoute(func(batch []store.Due) {
+			for _, d := range batch {
+				before = append(before, d.Ref)
+			}
+			r.sink.onRoute(nil)
+		})
+		r.store.mu.Lock()
+		r.store.shift = 1000
+		r.store.mu.Unlock()
+		advance(time.Second)
+		for i, h := range r.sink.take() {
+			want := before[i]
+			if v := h.outcome.Verdict; v == Moved || v == Parked {
+				want.File += 1000
+			}
+			if h.ref != want {
+				t.Errorf("entry %d: got place %v, want %v", i, h.ref, want)
 			}
 		}
 	})

@@ -107,8 +107,10 @@ func (r *rig) durable(lsn store.LSN) {
 type flakyStore struct {
 	Store
 	mu        sync.Mutex
-	commitErr error // what Commit answers
-	err       error // what Err answers
+	commitErr error  // what Commit answers
+	err       error  // what Err answers
+	shift     uint32 // added to the place of each record that Commit reports
+	afterNext func() // called once, after NextDue has looked
 }
 
 func (s *flakyStore) fail(commit, always error) {
@@ -119,12 +121,28 @@ func (s *flakyStore) fail(commit, always error) {
 
 func (s *flakyStore) Commit(b *store.Batch) (store.LSN, error) {
 	s.mu.Lock()
-	err := s.commitErr
+	err, shift := s.commitErr, s.shift
 	s.mu.Unlock()
 	if err != nil {
 		return 0, err
 	}
-	return s.Store.Commit(b)
+	lsn, err := s.Store.Commit(b)
+	for i := range b.Refs {
+		b.Refs[i].File += shift
+	}
+	return lsn, err
+}
+
+func (s *flakyStore) NextDue() (int64, bool) {
+	due, ok := s.Store.NextDue()
+	s.mu.Lock()
+	then := s.afterNext
+	s.afterNext = nil
+	s.mu.Unlock()
+	if then != nil {
+		then()
+	}
+	return due, ok
 }
 
 func (s *flakyStore) Err() error {
@@ -153,6 +171,7 @@ type handOver struct {
 	name    string
 	at      int64 // unix milliseconds by the clock
 	key     store.Key
+	ref     store.Ref
 	outcome Outcome
 }
 
@@ -186,7 +205,7 @@ func (s *fakeSink) Push(batch []store.Due, out []Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range batch {
-		h := handOver{s.name(batch[i].Ref), s.clock.Now().UnixMilli(), batch[i].Key, out[i]}
+		h := handOver{s.name(batch[i].Ref), s.clock.Now().UnixMilli(), batch[i].Key, batch[i].Ref, out[i]}
 		h.outcome.Targets = slices.Clone(out[i].Targets)
 		s.handed = append(s.handed, h)
 	}
