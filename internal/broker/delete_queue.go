@@ -72,6 +72,10 @@ func (v *VHost) deleteExpiredQueue(q *Queue) error {
 		}
 		return nil
 	})
+	if err == nil {
+		v.broker.counters.expiredQueues.Add(1)
+		v.broker.log.Info("queue deleted: nobody used it", "vhost", v.name, "queue", q.name)
+	}
 	return ignoreStays(err)
 }
 

@@ -61,7 +61,8 @@ func (q *Queue) Requeue(positions []uint64) {
 		e.countDelivery()
 		q.noteReturnLocked(pos, e)
 	}
-	if q.hasWorkLocked(q.settings.Load()) {
+	s := q.settings.Load()
+	if q.hasWorkLocked(s) || !q.dispatching && q.hasOverdueLocked(s) {
 		q.dispatchLocked()
 		return
 	}

@@ -82,6 +82,19 @@ func (q *Queue) noteReturnLocked(pos uint64, e *entry) {
 	}
 }
 
+// hasOverdueLocked reports whether a ready message's time has ended.
+func (q *Queue) hasOverdueLocked(s *queueSettings) bool {
+	if s.ttl < 0 && len(q.expires) == 0 {
+		return false
+	}
+	now := q.broker.nowMillis()
+	if len(q.expires) > 0 && q.expires[0].at <= now {
+		return true
+	}
+	pos, ok := q.index.nextReady()
+	return ok && s.ttl >= 0 && q.index.at(pos).arrivedMillis()+s.ttl <= now
+}
+
 // noteExpiryLocked puts a message into the heap. What is settled before its time stays there
 // until it would have expired, but never more of it than of what is in the queue.
 func (q *Queue) noteExpiryLocked(pos uint64, at int64) {
