@@ -48,10 +48,11 @@ func TestKill(t *testing.T) {
 		}
 		load := startLoad(t, b, l, round)
 		<-time.After(700*time.Millisecond + rand.N(900*time.Millisecond))
+		told := time.Now()
 		b.kill(t)
 		gone := time.Now()
 		load.Wait()
-		l.crash(gone)
+		l.crash(told, gone)
 		t.Logf("round %d: %s", round, l.counts())
 	}
 	drain(t, b, l)
@@ -68,6 +69,7 @@ func TestOrderlyStop(t *testing.T) {
 	told := b.dial(t).NotifyClose(make(chan *amqp.Error, 1))
 	load := startLoad(t, b, l, 0)
 	<-time.After(time.Second)
+	signalled := time.Now()
 	if err := b.stop(t); err != nil {
 		t.Errorf("end after SIGTERM: %v", err)
 	}
@@ -81,7 +83,7 @@ func TestOrderlyStop(t *testing.T) {
 	}
 	gone := time.Now()
 	load.Wait()
-	l.crash(gone)
+	l.crash(signalled, gone)
 	t.Log(l.counts())
 	drain(t, b, l)
 }

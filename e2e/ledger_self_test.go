@@ -18,7 +18,7 @@ func TestLedger(t *testing.T) {
 		{"kept", func(l *ledger) {
 			l.deliver("a", time.Now())
 			l.ack("a", time.Now())
-			l.crash(time.Now())
+			l.crash(time.Now(), time.Now())
 			l.deliver("a", time.Now()) // the ack was too young to count on
 		}, ""},
 		{"early", func(l *ledger) { l.deliver("a", begin.Add(-time.Millisecond)) }, "before it was due"},
@@ -26,7 +26,7 @@ func TestLedger(t *testing.T) {
 		{"twice", func(l *ledger) { l.deliver("a", time.Now()); l.deliver("a", time.Now()) }, "came twice"},
 		{"back from the dead", func(l *ledger) {
 			l.ack("a", time.Now())
-			l.crash(time.Now().Add(ackMargin))
+			l.crash(time.Now().Add(ackMargin), time.Now().Add(ackMargin))
 			l.deliver("a", time.Now())
 		}, "acknowledged before a crash"},
 	}
@@ -56,7 +56,7 @@ func TestLedgerMisses(t *testing.T) {
 	if err := l.awaitAll(time.Second); err != nil {
 		t.Errorf("an acknowledged message is missed: %v", err)
 	}
-	l.crash(time.Now().Add(-time.Second))
+	l.crash(time.Now().Add(-time.Second), time.Now().Add(-time.Second))
 	if err := l.awaitAll(time.Millisecond); err == nil {
 		t.Error("a message acknowledged after the crash is not missed")
 	}

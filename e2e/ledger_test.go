@@ -93,16 +93,17 @@ func (l *ledger) tellLocked() {
 	}
 }
 
-// crash draws the line after a stop of the broker. Acks of a while before must
-// have been kept, later ones may have been, and those of after were never read.
-func (l *ledger) crash(gone time.Time) {
+// crash draws the line after a stop of the broker, which was told or killed at
+// one time and gone at another. Acks of a while before must have been kept, later
+// ones may have been, and those of after were never read.
+func (l *ledger) crash(told, gone time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, when := range l.acked {
-		switch before := gone.Sub(when); {
-		case before >= ackMargin:
+		switch {
+		case told.Sub(when) >= ackMargin:
 			l.settled[id] = true
-		case before < 0:
+		case when.After(gone):
 			delete(l.acked, id)
 			if l.confirmed[id] {
 				l.open++

@@ -36,8 +36,9 @@ final class DelayedExchange implements Scheme {
             String number = "ORDER-" + delay;
             stage.equal(letter.body(), number, "order of release");
             stage.onTime(number, due.get(number), letter.arrived());
-            stage.equal(letter.headers(), Map.of("x-delay", (long) -delay, "shop", "north"), "headers of " + number);
-            stage.check(letter.headers().get("x-delay") instanceof Long, "x-delay after release is no long");
+            Map<String, Object> headers = new HashMap<>(letter.headers());
+            headers.replace("shop", letter.headers().get("shop").toString()); // a LongString until asked
+            stage.same(headers, Map.of("x-delay", (long) -delay, "shop", "north"), "headers of " + number);
             stage.equal(letter.delivery().getEnvelope().getExchange(), exchange, "exchange");
             stage.equal(letter.key(), "order.close", "routing key");
             stage.equal(letter.props().getMessageId(), number, "message id");

@@ -105,6 +105,10 @@ final class Stage implements AutoCloseable {
         check(String.valueOf(want).equals(String.valueOf(got)), what + ": got " + got + ", want " + want);
     }
 
+    void same(Map<String, Object> got, Map<String, Object> want, String what) {
+        check(want.equals(got), what + ": got " + got + ", want " + want);
+    }
+
     /** Never early, and late by no more than a busy machine explains. Instants in Unix ms. */
     void onTime(String what, long due, long arrived) {
         System.out.println(what + ": " + (arrived - due) + " ms after due");
