@@ -21,11 +21,13 @@ import (
 //
 // Roles: one goroutine per listener, and watchSpace. All of them end in Shutdown or Kill.
 type Daemon struct {
-	cfg config.Config
-	log *slog.Logger
+	cfg  config.Config
+	disk store.FS
+	log  *slog.Logger
 
 	store  *store.Store
 	alarms *delay.Alarms
+	steps  *delay.StepWatcher
 	engine *delay.Engine
 	broker *broker.Broker
 	server *server.Server
@@ -45,13 +47,17 @@ type Daemon struct {
 // cause lies outside: a directory or an address that is not to be had. Nothing is left running
 // after an error. A nil log discards.
 func Start(cfg config.Config, log *slog.Logger) (*Daemon, error) {
+	return startOn(store.OSFS{}, cfg, log)
+}
+
+func startOn(disk store.FS, cfg config.Config, log *slog.Logger) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("check configuration: %w", err)
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{cfg: cfg, log: log.With("part", "daemon"), broken: make(chan error, 1)}
+	d := &Daemon{cfg: cfg, disk: disk, log: log.With("part", "daemon"), broken: make(chan error, 1)}
 	d.space.changed = make(chan struct{}, 1)
 	d.setPhase(httpapi.Starting, "opening the data directory")
 	if err := d.start(log); err != nil {
@@ -69,7 +75,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 		return err
 	}
 	// 2. The store: takes the directory's lock and replays the log.
-	d.store, err = store.Open(store.OSFS{}, d.cfg.DataDir, store.Options{Logger: log, SpaceChanged: d.space.set})
+	d.store, err = store.Open(d.disk, d.cfg.DataDir, store.Options{Logger: log, SpaceChanged: d.space.set})
 	if err != nil {
 		return storeError(d.cfg.DataDir, err)
 	}
@@ -85,6 +91,10 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	}
 	// 4. From here on what is due is handed over, overdue messages first.
 	d.alarms.Start()
+	d.steps = delay.NewStepWatcher(d.alarms, log)
+	if err := d.steps.Start(); err != nil {
+		log.Warn("a set clock will be noticed late", "err", err)
+	}
 	d.engine.Start(d.broker)
 	// 5. Clients last: an open port means ready.
 	d.server, err = server.New(server.Config{
@@ -157,6 +167,9 @@ func (d *Daemon) stopParts(ctx context.Context, how ending) error {
 	// 2. Nothing falls due any more. The engine ends its batch; it needs the broker for that.
 	if d.engine != nil {
 		d.engine.Stop()
+		if d.steps != nil {
+			d.steps.Stop()
+		}
 		d.alarms.Stop()
 	}
 	// 3. The broker, then the store, which makes everything durable.
