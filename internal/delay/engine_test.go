@@ -171,7 +171,8 @@ func TestEngineFillsInOutcomes(t *testing.T) {
 		r.sink.rule("ttl", Outcome{Verdict: Moved, TTL: 5000, Persistent: true, Arrived: 77})
 		r.sink.rule("parked", Outcome{Verdict: Parked, Reason: "no queue", TTL: -1})
 		r.sink.rule("dropped", Outcome{Verdict: Dropped})
-		for _, name := range []string{"plain", "ttl", "parked", "dropped"} {
+		r.sink.rule("copied", Outcome{Verdict: Copied})
+		for _, name := range []string{"plain", "ttl", "parked", "dropped", "copied"} {
 			r.publish(name, r.clock.in(time.Second))
 		}
 		advance(time.Second)
@@ -186,12 +187,14 @@ func TestEngineFillsInOutcomes(t *testing.T) {
 				Persistent: true},
 			{Verdict: Parked, Targets: []store.Target{{Queue: parkingQueue, Pos: 3}}, Holds: 1, TTL: -1, Reason: "no queue"},
 			{Verdict: Dropped},
+			{Verdict: Copied},
 		}
 		if diff := cmp.Diff(want, got, cmp.Transformer("targets", slices.Clone[[]store.Target])); diff != "" {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
 		stats := r.engine.Stats()
-		if stats.Released != 2 || stats.Parked != 1 || stats.Dropped != 1 || stats.Added != 4 || stats.Batches != 1 {
+		if stats.Released != 3 || stats.Parked != 1 || stats.Dropped != 1 || stats.Added != 5 || stats.Batches != 1 ||
+			stats.Pending.Count != 0 {
 			t.Errorf("stats: got %+v", stats)
 		}
 	})

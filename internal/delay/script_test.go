@@ -206,5 +206,5 @@ func (s *script) stats() string {
 }
 
 func verdict(v Verdict) string {
-	return [...]string{Retry: "rejected", Moved: "moved", Parked: "parked", Dropped: "dropped"}[v]
+	return [...]string{Retry: "rejected", Moved: "moved", Parked: "parked", Copied: "copied", Dropped: "dropped"}[v]
 }
