@@ -72,8 +72,12 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 			batch.Delete(bindingDefinition(v.name, &b.bindingKey))
 		}
 	}
+	pending := make(map[*Exchange]uint64)
 	for x := range c.exchanges {
 		x.forget(&batch)
+		if x.delayed {
+			pending[x] = x.pending().Count
+		}
 	}
 	for q := range c.queues {
 		if q.logged {
@@ -97,6 +101,7 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 			v.broker.removeDelayed(x)
 		}
 	}
+	v.noteDropped(pending)
 	for q := range c.queues {
 		delete(v.queues, q.name)
 		v.broker.removeQueue(q)
@@ -106,6 +111,17 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 	}
 	v.changedLocked()
 	return lsn, nil
+}
+
+// noteDropped counts and logs what waited in exchanges that were deleted.
+func (v *VHost) noteDropped(pending map[*Exchange]uint64) {
+	for x, n := range pending {
+		if n > 0 {
+			v.broker.counters.delayedDropped.Add(n)
+			v.broker.log.Info("delayed messages dropped with their exchange",
+				"vhost", v.name, "exchange", x.name, "n", n)
+		}
+	}
 }
 
 // forget puts the end of an exchange into a batch.
