@@ -46,7 +46,7 @@ type rule struct {
 	good  map[string]string
 }
 
-func rules() []rule { return slices.Concat(codeRules(), packageRules(), textRules()) }
+func rules() []rule { return slices.Concat(codeRules(), packageRules(), textRules(), symbolRules()) }
 
 // TestRepository reports each place in the repository that breaks a rule.
 func TestRepository(t *testing.T) {
