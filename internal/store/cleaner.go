@@ -11,14 +11,13 @@ import (
 
 // cleaner gives back the space of what is not needed any more. It works on the
 // oldest segment only: what is still needed in it is appended to the log again,
-// and when that is durable the file goes. Acknowledgements, moves and cancels
-// in it need no copy, because what they are about is in it or older.
+// and when that is durable the file goes. Moves, cancels and most settles in it
+// need no copy, because what they are about is in it or older.
 //
-// A message may be settled while it is being copied. The order is: ask whether
-// it is held; append the copy; tell the owner, who says whether it is still
-// held; if not, append a settle behind the copy. The file goes only when all of
-// these are durable, so at any crash either the old acknowledgement or the new
-// one is in the log, and recovery lets either end the message.
+// A message may be settled while it is being copied, so that the settle stands
+// before the copy. Recovery does not mind the order, but the settle's segment is
+// older than the copy's and goes first. Therefore settles that may have a copy
+// behind them are copied too (see echo).
 type cleaner struct {
 	s     *Store
 	log   *log
@@ -32,18 +31,26 @@ type cleaner struct {
 	// Of the segment being cleaned; only the cleaner's goroutine touches them.
 
 	seg    *segment
-	lsn    LSN   // of the last append
 	err    error // the first append that failed
 	ask    Owner
 	view   messageView
 	held   []Target
 	moved  []movedEntry // of seg, by offset
 	second bool         // pass
-	owed   []Target     // settles to be logged behind copies
+	first  LSN          // of seg
+	// copied says, by queue, which positions have copies in the log.
+	copied map[uint32]*copiedRange
+}
+
+// copiedRange is the range of positions of one queue that were ever copied, and
+// where the last copy is.
+type copiedRange struct {
+	lo, hi uint64
+	lsn    LSN
 }
 
 func newCleaner(s *Store) *cleaner {
-	return &cleaner{s: s, log: s.log, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+	return &cleaner{s: s, log: s.log, copied: map[uint32]*copiedRange{}, kick: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
 func (c *cleaner) start() { c.roles.Go(c.run) }
@@ -108,10 +115,10 @@ func (c *cleaner) choose() *segment {
 //  1. copy what is held: ready messages, waiting entries, definitions;
 //  2. copy what was delayed and is in queues now; after step 1 no entry that
 //     could still be moved refers to this segment, so the list is complete;
-//  3. wait until the copies are durable;
+//  3. wait until the copies, and what made copies unnecessary, are durable;
 //  4. take the file out of the log.
 func (c *cleaner) clean(g *segment) error {
-	c.seg, c.err, c.lsn, c.second = g, nil, 0, false
+	c.seg, c.err, c.second = g, nil, false
 	b, err := c.content(g)
 	if err != nil {
 		return err
@@ -125,9 +132,6 @@ func (c *cleaner) clean(g *segment) error {
 		if err := c.pass(b); err != nil {
 			return err
 		}
-	}
-	if err := c.settleOwed(); err != nil {
-		return err
 	}
 	if err := c.waitDurable(); err != nil {
 		return err
@@ -158,6 +162,7 @@ func (c *cleaner) pass(b []byte) error {
 		}
 		s.start, h.firstLSN = at, f.lsn
 	}
+	c.first = h.firstLSN
 	r.scan(s, b, s.start, int64(len(b)), h.firstLSN, true, false)
 	if c.err == nil {
 		r.tell()
@@ -178,6 +183,8 @@ func (c *cleaner) visit(rec []byte, ref Ref) bool {
 		c.released(rec, ref)
 	case k == kindPut && !c.second:
 		c.put(rec, ref)
+	case (k == kindSettle || k == kindDropQueue) && !c.second:
+		c.echo(rec)
 	}
 	return true
 }
@@ -224,38 +231,64 @@ func (c *cleaner) copyReady(m *Message, from Ref) {
 		c.err = err
 		return
 	}
+	var lsn LSN
 	to, ok := c.append(size, func(buf []byte) {
 		putMessage(buf, m, &messageParts{kind: kindReady, flags: flagCopy, targets: c.held})
+		lsn = c.log.lsn
 		c.log.active().live.Add(int64(size) * int64(len(c.held)))
 	})
 	if !ok {
 		return
 	}
 	for _, t := range c.held {
+		c.noteCopy(t, lsn)
 		if !c.ask.Relocate(t.Queue, t.Pos, from, to) {
 			c.log.addLive(to, -1)
-			c.owed = append(c.owed, t)
 		}
 	}
 }
 
-// settleOwed ends the places that were settled while their message was copied.
-// What cannot be logged stays owed: no segment goes before.
-func (c *cleaner) settleOwed() error {
-	for len(c.owed) > 0 {
-		t := c.owed[0]
-		body := appendSettle(make([]byte, recordHeaderBytes, 64), t.Queue, []uint64{t.Pos})
-		putHeader(body, kindSettle, 0, 0)
-		if _, ok := c.append(len(body), func(buf []byte) { copy(buf, body) }); !ok {
-			return c.err
-		}
-		c.owed = c.owed[1:]
+// noteCopy remembers that there is a copy of a message for t.
+func (c *cleaner) noteCopy(t Target, lsn LSN) {
+	r := c.copied[t.Queue]
+	if r == nil {
+		r = &copiedRange{lo: t.Pos, hi: t.Pos}
+		c.copied[t.Queue] = r
 	}
-	return nil
+	r.lo, r.hi, r.lsn = min(r.lo, t.Pos), max(r.hi, t.Pos), max(r.lsn, lsn)
 }
 
-// append reserves, fills under the log lock, and notes the LSN. A failure is
-// kept in c.err.
+// echo copies a record that ended messages, if there may be copies of them
+// behind it. One echo too many does no harm.
+func (c *cleaner) echo(rec []byte) {
+	needed := false
+	may := func(queue uint32, first, n uint64) {
+		r := c.copied[queue]
+		if r == nil {
+			return
+		}
+		if r.lsn < c.first {
+			delete(c.copied, queue) // the segments with the copies are gone
+			return
+		}
+		needed = needed || (first <= r.hi && first+n > r.lo)
+	}
+	body := rec[recordHeaderBytes:]
+	if kind(rec[12]) == kindSettle {
+		parseSettle(body, may)
+	} else {
+		r := reader{b: body}
+		may(r.u32(), 0, ^uint64(0))
+	}
+	if needed {
+		c.append(len(rec), func(buf []byte) {
+			copy(buf, rec)
+			buf[13] = flagCopy
+		})
+	}
+}
+
+// append reserves, and fills under the log lock. A failure is kept in c.err.
 func (c *cleaner) append(size int, fill func([]byte)) (Ref, bool) {
 	l := c.log
 	l.mu.Lock()
@@ -274,7 +307,6 @@ func (c *cleaner) appendLocked(size int, fill func([]byte)) (Ref, bool) {
 		return Ref{}, false
 	}
 	fill(buf[:size])
-	c.lsn = l.lsn
 	l.stats.Copied++
 	ref.Len = uint32(size)
 	return ref, true
@@ -351,12 +383,15 @@ func (c *cleaner) takeMoved() {
 	slices.SortFunc(c.moved, func(a, b movedEntry) int { return cmp.Compare(a.off, b.off) })
 }
 
+// waitDurable waits for the copies, and for what ended the records that were
+// not copied: a message must not go before the settle, move or drop that ended
+// it is durable, or before what is in the same group.
 func (c *cleaner) waitDurable() error {
-	if c.lsn == 0 {
-		return nil
-	}
+	c.log.mu.Lock()
+	lsn := c.log.lastLocked()
+	c.log.mu.Unlock()
 	w := make(waitOnce, 1)
-	c.log.notify(c.lsn, w)
+	c.log.notify(lsn, w)
 	select {
 	case err := <-w:
 		return err

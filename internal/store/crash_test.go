@@ -57,6 +57,7 @@ func TestCrashEverywhere(t *testing.T) {
 		for at, more := 1, true; more; at++ {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, seed+n, tiny())
+				defer func() { r.s.Abandon() }()
 				r.disk.cutAt = at
 				more = !r.workload(60)
 				r.survive()
@@ -77,6 +78,7 @@ func TestCrashAtRandom(t *testing.T) {
 		t.Run(fmt.Sprint(seed+round), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, seed+round, tiny())
+				defer func() { r.s.Abandon() }()
 				for range 12 {
 					r.disk.cutAt = 1 + r.rnd.IntN(400)
 					r.workload(400)

@@ -169,6 +169,14 @@ func (l *log) closeFrameLocked() {
 	l.lsn++
 }
 
+// lastLocked returns the LSN of the last frame that has a record.
+func (l *log) lastLocked() LSN {
+	if l.frame >= 0 {
+		return l.lsn
+	}
+	return l.lsn - 1
+}
+
 // makeRoomLocked activates another segment that has room for n bytes, or waits
 // for something that may make that possible.
 func (l *log) makeRoomLocked(n int64, who priority) error {

@@ -104,7 +104,9 @@ type Waiter interface {
 // A position that was handed to Append or Move counts as held from before that
 // call until it is settled or dropped, also while it has not been pushed into
 // the queue yet. If Relocate comes in that gap, the push that follows must keep
-// the relocated reference.
+// the relocated reference. And it stays held until the call that ends it (Settle,
+// or Commit with the group it is in) has returned: what the cleaner finds not
+// held may be gone from the disk as soon as the log up to then is durable.
 type Owner interface {
 	// Holds reports whether the queue still needs the message at pos.
 	Holds(queue uint32, pos uint64) bool

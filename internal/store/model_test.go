@@ -225,20 +225,33 @@ func (r *rig) match(got *model) {
 		r.history = []version{{0, newModel()}}
 	}
 	g := got.String()
-	for i := len(r.history) - 1; i >= 0; i-- {
-		v := r.history[i]
+	first := 0
+	for i, v := range r.history {
+		if v.lsn != 0 && v.lsn <= r.durable {
+			first = i
+		}
+	}
+	// Of several equal versions the earliest: it used the fewest sequence numbers.
+	for _, v := range r.history[first:] {
 		if v.model.String() == g {
 			r.model = v.model.clone()
 			r.history = []version{{0, r.model.clone()}}
 			return
 		}
-		if v.lsn != 0 && v.lsn <= r.durable {
-			break
+	}
+	r.t.Fatalf("recovered what never was (confirmed up to %d; - closest, + got):\n%s", r.durable, r.closest(g))
+}
+
+// closest returns the smallest difference to any version, confirmed or not.
+func (r *rig) closest(got string) string {
+	best := ""
+	for i, v := range r.history {
+		d := gocmp.Diff(strings.Split(v.model.String(), "\n"), strings.Split(got, "\n"))
+		if best == "" || len(d) < len(best) {
+			best = fmt.Sprintf("version %d of %d, LSN %d\n%s", i, len(r.history), v.lsn, d)
 		}
 	}
-	want := r.history[len(r.history)-1].model
-	r.t.Fatalf("recovered what never was (confirmed up to %d; - last, + got):\n%s",
-		r.durable, gocmp.Diff(strings.Split(want.String(), "\n"), strings.Split(g, "\n")))
+	return best
 }
 
 // note records the model after an operation.
@@ -328,10 +341,18 @@ func (r *rig) taken(n int) (q uint32, pos []uint64, refs []Ref) {
 	q = held[at].Queue
 	for ; at < len(held) && held[at].Queue == q && len(pos) < n; at += 1 + r.rnd.IntN(2) {
 		pos, refs = append(pos, held[at].Pos), append(refs, r.refs[held[at]])
-		delete(r.refs, held[at])
 		delete(r.model.queues, held[at])
 	}
 	return q, pos, refs
+}
+
+// ended lets go of positions, after the call that ended them.
+func (r *rig) ended(q uint32, pos []uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range pos {
+		delete(r.refs, Target{q, p})
+	}
 }
 
 func (r *rig) add(k Key, ex uint32, body []byte) {

@@ -76,6 +76,7 @@ func (s *Store) recover(r *replay, names []string) error {
 	l.publishLocked()
 	state := newRebuild(l, s.index)
 	r.visit = state.apply
+	r.begin = func(lsn LSN) { state.lsn = lsn }
 	if err := r.run(); err != nil {
 		return err
 	}

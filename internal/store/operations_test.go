@@ -67,6 +67,7 @@ func (r *rig) stepSettle() bool {
 	q, pos, refs := r.taken(1 + r.rnd.IntN(6))
 	if len(pos) > 0 {
 		r.s.Settle(q, pos, refs)
+		r.ended(q, pos)
 		r.note(0)
 	}
 	return true
@@ -156,6 +157,7 @@ func (r *rig) stepBatch() bool {
 		b.Settle(q, pos[i], refs[i])
 	}
 	lsn, err := r.s.Commit(b)
+	r.ended(q, pos)
 	if err == nil {
 		for _, f := range after {
 			f()
@@ -166,7 +168,7 @@ func (r *rig) stepBatch() bool {
 
 func (r *rig) stepDefine() bool {
 	b := &Batch{}
-	var dropped []Ref
+	var dropped []uint32
 	k := fmt.Sprint("key", r.rnd.IntN(5))
 	switch r.rnd.IntN(5) {
 	case 0:
@@ -177,7 +179,12 @@ func (r *rig) stepDefine() bool {
 			q := r.queues[0]
 			r.queues = r.queues[1:]
 			b.DropQueue(q)
-			dropped = r.forget(q)
+			dropped = append(dropped, q)
+			for t := range r.model.queues {
+				if t.Queue == q {
+					delete(r.model.queues, t)
+				}
+			}
 		}
 	case 2:
 		if len(r.exs) > 1 && len(r.flying) == 0 {
@@ -203,24 +210,22 @@ func (r *rig) stepDefine() bool {
 		return true
 	}
 	lsn, err := r.s.Commit(b)
-	for _, ref := range dropped {
-		r.s.Drop(ref)
+	for _, q := range dropped {
+		r.forget(q)
 	}
 	return r.ok(lsn, err)
 }
 
-// forget removes a queue from the model.
-func (r *rig) forget(q uint32) (refs []Ref) {
+// forget lets go of all positions of a queue.
+func (r *rig) forget(q uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for t, ref := range r.refs {
 		if t.Queue == q {
-			refs = append(refs, ref)
+			r.s.Drop(ref)
 			delete(r.refs, t)
-			delete(r.model.queues, t)
 		}
 	}
-	return refs
 }
 
 func (r *rig) stepWait() bool {
@@ -234,19 +239,17 @@ func (r *rig) stepWait() bool {
 
 // check compares what is cheap to compare while the store is running.
 func (r *rig) check() {
-	var n, bytes uint64
-	for range r.model.pending {
-		n++
+	x := r.s.index
+	x.mu.Lock()
+	var sum Pending
+	for _, p := range x.pending {
+		sum.Count += p.Count
+		sum.Bytes += p.Bytes
 	}
-	total := r.s.PendingTotal()
-	if total.Count != n {
-		r.t.Fatalf("pending %d, want %d", total.Count, n)
-	}
-	for _, ex := range r.exs {
-		bytes += r.s.Pending(ex).Bytes
-	}
-	if total.Bytes != bytes {
-		r.t.Fatalf("pending bytes %d in all, %d in the exchanges", total.Bytes, bytes)
+	total := x.total
+	x.mu.Unlock()
+	if total != sum || total.Count != uint64(len(r.model.pending)) {
+		r.t.Fatalf("pending %+v, by exchange %+v, want %d", total, sum, len(r.model.pending))
 	}
 	r.mu.Lock()
 	refs := maps.Clone(r.refs)

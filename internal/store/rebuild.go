@@ -20,6 +20,7 @@ type rebuild struct {
 	noQueue   map[uint32]bool // dropped
 	noEx      map[uint32]bool
 	nextSeq   uint64
+	lsn       LSN // of the frame being applied, or a later one
 	move      Move
 	view      messageView
 }
@@ -109,6 +110,9 @@ func (s *rebuild) ready(rec []byte, ref Ref) bool {
 	e := Entry{Ref: ref, Arrived: v.Arrived, TTL: v.TTL, Persistent: v.Persistent}
 	for i := range v.targetCount() {
 		t := v.target(i)
+		if v.flags&flagCopy != 0 {
+			s.log.cleaner.noteCopy(t, s.lsn)
+		}
 		e.Pos = t.Pos
 		s.queue(t.Queue).add(e)
 	}

@@ -26,6 +26,8 @@ type replay struct {
 
 	// visit takes in one record and reports whether it makes sense.
 	visit func(rec []byte, ref Ref) bool
+	// begin, if set, is called with the LSN of the frame before its records.
+	begin func(LSN)
 
 	maxLSN  LSN
 	nextSeq uint64
@@ -198,6 +200,9 @@ func (r *replay) scan(c *scanned, b []byte, pos, limit int64, want LSN, exact, l
 	for pos < limit {
 		h, ok := frameAt(b[pos:limit], c.seg.salt, r.log.table)
 		ok = ok && h.lsn == want
+		if r.begin != nil {
+			r.begin(max(want, h.lsn))
+		}
 		if ok && frameIntact(b[pos:], h, c.seg.salt, r.log.table) {
 			r.frame(c, b, pos, h)
 			pos += int64(h.length)

@@ -77,7 +77,7 @@ func (s *Store) Close() error {
 // Abandon stops as kill -9 would: what has not been written is not written.
 // Waiters get ErrClosed.
 func (s *Store) Abandon() {
-	if !s.closed.CompareAndSwap(false, true) {
+	if s == nil || !s.closed.CompareAndSwap(false, true) {
 		return
 	}
 	s.stop()
