@@ -42,18 +42,18 @@ func (s *Session) unbind(spec *Binding, toExchange bool) error {
 }
 
 // key checks what can be checked without looking and returns what identifies the binding.
-func (spec *Binding) key(toExchange bool) (bindingKey, error) {
+func (b *Binding) key(toExchange bool) (bindingKey, error) {
 	k := bindingKey{
-		source:      cleanName(spec.Source),
+		source:      cleanName(b.Source),
 		toExchange:  toExchange,
-		destination: cleanName(spec.Destination),
-		routingKey:  spec.RoutingKey,
+		destination: cleanName(b.Destination),
+		routingKey:  b.RoutingKey,
 	}
 	if k.source == "" || toExchange && k.destination == "" {
 		return k, defaultExchangeRefused()
 	}
 	var err error
-	k.args, err = encodeArguments(spec.Args)
+	k.args, err = encodeArguments(b.Args)
 	return k, err
 }
 

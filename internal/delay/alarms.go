@@ -259,6 +259,6 @@ func untilMillis(now time.Time, at int64) time.Duration {
 		return 0
 	}
 	wait := min(at-nowMillis, maxSleepMillis)
-	sinceMilli := time.Duration(now.Nanosecond()) % time.Millisecond
-	return time.Duration(wait)*time.Millisecond - sinceMilli
+	fraction := time.Duration(now.Nanosecond()) % time.Millisecond
+	return time.Duration(wait)*time.Millisecond - fraction
 }
