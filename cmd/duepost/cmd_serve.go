@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 
 	"github.com/duepost/duepost/internal/config"
@@ -18,6 +21,7 @@ import (
 type serveCmd struct {
 	Settings    config.Config `embed:""`
 	Config      string        `name:"config" placeholder:"FILE" help:"JSON file with settings, one object; keys are the names of these flags without the dashes. Flags win over the environment, the environment over the file."`
+	CPUProfile  string        `name:"cpu-profile" placeholder:"FILE" help:"Write a CPU profile from start to stop, for go tool pprof."`
 	PrintConfig bool          `name:"print-config" help:"Print the settings in force, secrets masked, and end."`
 }
 
@@ -34,9 +38,32 @@ func (c *serveCmd) Run(ctx context.Context, p process) error {
 		_, err = fmt.Fprintf(p.stdout, "%s\n", text)
 		return err
 	}
+	if c.CPUProfile != "" {
+		stop, err := profileCPU(c.CPUProfile)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	return daemon.Run(ctx, c.Settings, newLogger(p.stderr, c.Settings), func(d *daemon.Daemon) {
 		fmt.Fprint(p.stdout, welcome(c.Settings, d.AMQPAddr(), d.AMQPSAddr(), d.HTTPAddr()))
 	})
+}
+
+// profileCPU profiles this process until stop.
+func profileCPU(file string) (stop func(), err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("create CPU profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("start CPU profile: %w", err), f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		// A profile that cannot be written out shows when it is read.
+		_ = f.Close()
+	}, nil
 }
 
 func newLogger(w io.Writer, c config.Config) *slog.Logger {

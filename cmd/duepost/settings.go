@@ -78,7 +78,7 @@ func (s *settings) load(c *kong.Context, flags []*kong.Flag) error {
 
 // isFileSetting tells settings of the broker from flags that only make sense on a command line.
 func isFileSetting(f *kong.Flag) bool {
-	return !slices.Contains([]string{"help", "config", "print-config"}, f.Name)
+	return !slices.Contains([]string{"help", "config", "cpu-profile", "print-config"}, f.Name)
 }
 
 // name gives every flag of serve, and --url of the client verbs, its environment variable.
