@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,13 +14,13 @@ import (
 )
 
 // printed runs serve --print-config and returns the settings it shows.
-func printed(t *testing.T, env map[string]string, args ...string) map[string]string {
+func printed(t *testing.T, env map[string]string, args ...string) map[string]any {
 	t.Helper()
 	got := runWith(t, env, "", append([]string{"serve", "--print-config"}, args...)...)
 	if got.code != 0 {
 		t.Fatalf("exit code %d:\n%s", got.code, got.stderr)
 	}
-	var shown map[string]string
+	var shown map[string]any
 	if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil {
 		t.Fatalf("%v:\n%s", err, got.stdout)
 	}
@@ -32,7 +33,7 @@ func TestDefaultsOfFlagsAndConfigAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want map[string]string
+	var want map[string]any
 	if err := json.Unmarshal(text, &want); err != nil {
 		t.Fatal(err)
 	}
@@ -41,30 +42,53 @@ func TestDefaultsOfFlagsAndConfigAgree(t *testing.T) {
 	}
 }
 
+func TestEverySettingIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "CONFIGURATION.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := printed(t, nil)
+	shown["default-pass"] = string(config.Default().DefaultPass)
+	for name, v := range shown {
+		line := fmt.Sprintf("| `%s` | `%v` |", name, v)
+		if f, ok := v.(float64); ok {
+			line = fmt.Sprintf("| `%s` | `%.0f` |", name, f)
+		}
+		if v == "" {
+			line = fmt.Sprintf("| `%s` | |", name)
+		}
+		if !strings.Contains(string(text), line) {
+			t.Errorf("docs/CONFIGURATION.md has no line that begins with %q", line)
+		}
+	}
+}
+
 func TestFlagsBeatEnvironmentBeatsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "duepost.json")
 	text := `{"data-dir": "file", "amqp-addr": "127.0.0.1:1001", "http-addr": "127.0.0.1:1002",
-		"stop-timeout": "3s", "default-pass": "from the file"}`
+		"stop-timeout": "3s", "max-connections": 7, "default-pass": "from the file"}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{
 		"DUEPOST_CONFIG": path, "DUEPOST_AMQP_ADDR": "127.0.0.1:2001", "DUEPOST_HTTP_ADDR": "127.0.0.1:2002",
-		"DUEPOST_LOG_FORMAT": "json",
+		"DUEPOST_LOG_FORMAT": "json", "DUEPOST_FRAME_MAX": "8192",
 	}
 	shown := printed(t, env, "--http-addr", "127.0.0.1:3002")
-	for name, want := range map[string]string{
-		"data-dir": "file", "stop-timeout": "3s",
+	for name, want := range map[string]any{
+		"frame-max": 8192.0, "heartbeat": "1m0s",
+		"data-dir": "file", "stop-timeout": "3s", "max-connections": 7.0,
 		"amqp-addr": "127.0.0.1:2001", "log-format": "json",
 		"http-addr": "127.0.0.1:3002", "log-level": "info", "default-pass": "********",
 	} {
 		if shown[name] != want {
-			t.Errorf("%s = %q, want %q", name, shown[name], want)
+			t.Errorf("%s = %v, want %v", name, shown[name], want)
 		}
 	}
 	if shown := printed(t, nil, "--config", path); shown["data-dir"] != "file" {
-		t.Errorf("--config: data-dir = %q, want file", shown["data-dir"])
+		t.Errorf("--config: data-dir = %v, want file", shown["data-dir"])
 	}
 }
 

@@ -41,6 +41,21 @@ type Config struct {
 	// machine can read it: prefer the environment or the file.
 	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" help:"The user's password; better set in the environment or the file."`
 
+	// ChannelMax is the most channels a connection may have. Default 2047.
+	ChannelMax uint16 `name:"channel-max" json:"channel-max" default:"2047" help:"Most channels of a connection."`
+	// FrameMax is the largest frame in bytes, at least 4096. Default 131072.
+	FrameMax uint32 `name:"frame-max" json:"frame-max" default:"131072" help:"Largest frame in bytes."`
+	// Heartbeat is suggested to clients, which have the last word; 0 suggests none. Default 60s.
+	Heartbeat time.Duration `name:"heartbeat" json:"-" default:"60s" help:"Heartbeat interval suggested to clients; 0 for none."`
+	// MaxConnections refuses connections beyond it; 0, the default, is no limit.
+	MaxConnections int `name:"max-connections" json:"max-connections" default:"0" help:"Most connections; 0 for no limit."`
+	// MaxMessageSize is the largest body in bytes, at most 512 MiB. A larger one closes its
+	// channel. Default 134217728 (128 MiB).
+	MaxMessageSize int64 `name:"max-message-size" json:"max-message-size" default:"134217728" help:"Largest body in bytes."`
+	// MaxParked is how many messages a virtual host keeps that were due and that nobody took;
+	// beyond it they stay delayed and are tried again. Default 1000000.
+	MaxParked int `name:"max-parked" json:"max-parked" default:"1000000" help:"Most parked messages of a virtual host: due, but taken by no queue."`
+
 	// StopTimeout bounds the orderly stop; what has not ended by then is cut. Default 10s.
 	StopTimeout time.Duration `name:"stop-timeout" json:"-" default:"10s" help:"Longest wait for connections to end at a stop."`
 
@@ -49,6 +64,12 @@ type Config struct {
 	// LogFormat is text or json. The log goes to standard error.
 	LogFormat string `name:"log-format" json:"log-format" enum:"text,json" default:"text" help:"Form of the log on standard error: ${enum}."`
 }
+
+const (
+	minFrameMax    = 4096                // every peer must accept it [amqp connection.tune-ok]
+	maxHeartbeat   = 65535 * time.Second // a 16-bit number of seconds on the wire
+	maxMessageSize = 512 << 20           // half of what the store's format can hold
+)
 
 // Secret is a value that is never printed.
 type Secret string
@@ -72,6 +93,13 @@ func Default() Config {
 		HTTPAddr:    "127.0.0.1:15672",
 		DefaultUser: "guest",
 		DefaultPass: "guest",
+
+		ChannelMax:     2047,
+		FrameMax:       131072,
+		Heartbeat:      60 * time.Second,
+		MaxMessageSize: 128 << 20,
+		MaxParked:      1_000_000,
+
 		StopTimeout: 10 * time.Second,
 		LogLevel:    "info",
 		LogFormat:   "text",
@@ -101,6 +129,22 @@ func (c Config) Validate() error {
 	if c.DefaultUser == "" {
 		faults = append(faults, errors.New("default-user: is empty, must be a name"))
 	}
+	least := func(name string, v, limit int64) {
+		if v < limit {
+			faults = append(faults, fmt.Errorf("%s: is %d, must be at least %d", name, v, limit))
+		}
+	}
+	least("channel-max", int64(c.ChannelMax), 1)
+	least("frame-max", int64(c.FrameMax), minFrameMax)
+	least("max-connections", int64(c.MaxConnections), 0)
+	least("max-message-size", c.MaxMessageSize, 1)
+	least("max-parked", int64(c.MaxParked), 1)
+	if c.MaxMessageSize > maxMessageSize {
+		faults = append(faults, fmt.Errorf("max-message-size: is %d, must be at most %d", c.MaxMessageSize, maxMessageSize))
+	}
+	if c.Heartbeat < 0 || c.Heartbeat > maxHeartbeat || c.Heartbeat%time.Second != 0 {
+		faults = append(faults, fmt.Errorf("heartbeat: is %v, must be whole seconds from 0s to %v", c.Heartbeat, maxHeartbeat))
+	}
 	if c.StopTimeout <= 0 {
 		faults = append(faults, fmt.Errorf("stop-timeout: is %v, must be above 0", c.StopTimeout))
 	}
@@ -114,8 +158,9 @@ func (c Config) JSON() ([]byte, error) {
 	type plain Config
 	return json.MarshalIndent(struct {
 		plain
+		Heartbeat   string `json:"heartbeat"`
 		StopTimeout string `json:"stop-timeout"`
-	}{plain(c), c.StopTimeout.String()}, "", "  ")
+	}{plain(c), c.Heartbeat.String(), c.StopTimeout.String()}, "", "  ")
 }
 
 // checkAddr accepts HOST:PORT with a numeric port, and nothing at all.

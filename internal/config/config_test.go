@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -50,6 +51,10 @@ func TestValidateAddresses(t *testing.T) {
 		{"TLS alone", func(c *Config) {
 			c.AMQPAddr, c.AMQPSAddr, c.TLSCert, c.TLSKey = "", ":5671", "c.pem", "k.pem"
 		}, ""},
+		{"no heartbeat", func(c *Config) { c.Heartbeat = 0 }, ""},
+		{"heartbeat of half a second", func(c *Config) { c.Heartbeat = time.Second / 2 }, "whole seconds"},
+		{"small frames", func(c *Config) { c.FrameMax = 1024 }, "frame-max: is 1024, must be at least 4096"},
+		{"huge bodies", func(c *Config) { c.MaxMessageSize = 1 << 40 }, "must be at most 536870912"},
 		{"half of TLS", func(c *Config) { c.TLSKey = "k.pem" }, "set together"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

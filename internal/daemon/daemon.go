@@ -85,6 +85,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Log: log})
 	d.broker, err = broker.Open(broker.Config{
 		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
+		Limits: broker.Limits{MaxParked: d.cfg.MaxParked},
 	})
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)
@@ -97,14 +98,27 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	}
 	d.engine.Start(d.broker)
 	// 5. Clients last: an open port means ready.
-	d.server, err = server.New(server.Config{
-		Broker: d.broker, Authenticator: newUsers(d.cfg), Logger: log, Version: config.Version(),
-	})
+	d.server, err = server.New(d.serverConfig(log))
 	if err != nil {
 		return err
 	}
 	d.serving.Go(func() { d.space.watch(d.server) })
 	return d.serveAMQP()
+}
+
+func (d *Daemon) serverConfig(log *slog.Logger) server.Config {
+	c := server.Config{
+		Broker: d.broker, Authenticator: newUsers(d.cfg), Logger: log, Version: config.Version(),
+		ChannelMax:     d.cfg.ChannelMax,
+		FrameMax:       d.cfg.FrameMax,
+		Heartbeat:      d.cfg.Heartbeat,
+		MaxConnections: d.cfg.MaxConnections,
+		MaxMessageSize: d.cfg.MaxMessageSize,
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = -1 // to the server 0 is the default, and less is none
+	}
+	return c
 }
 
 // AMQPAddr is where AMQP clients connect; nil if they cannot without TLS.
