@@ -101,7 +101,8 @@ func (v *VHost) newBindingLocked(s *Session, key bindingKey, args amqp.Table) (*
 	if b.source == nil {
 		return nil, exchangeNotFound(key.source, v.name)
 	}
-	b.durable = b.source.durable && (key.toExchange && b.exchange.durable || !key.toExchange && b.queue.logged)
+	b.durable = b.source.durable &&
+		(key.toExchange && b.exchange.durable || !key.toExchange && b.queue.logged)
 	if b.source.kind == headersKind {
 		return b, checkMatchArgument(args)
 	}

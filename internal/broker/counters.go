@@ -111,5 +111,6 @@ func (b *Broker) noteUnreadable(q *Queue, pos uint64, err error) {
 		return // its records are gone with it
 	}
 	b.counters.unreadable.Add(1)
-	b.log.Error("message lost: record unreadable", "vhost", q.vhost.name, "queue", q.name, "id", pos, "err", err)
+	b.log.Error("message lost: record unreadable",
+		"vhost", q.vhost.name, "queue", q.name, "id", pos, "err", err)
 }

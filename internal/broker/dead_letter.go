@@ -88,7 +88,7 @@ type deadLetterer struct {
 	exchange *Exchange
 	reason   deathReason
 	dlx      []byte // name of exchange
-	now      int64  // unix milliseconds
+	now      int64  // unix milliseconds, rounded up
 
 	sources []letterSource // of the messages in the group
 	letters []letter
@@ -125,7 +125,7 @@ type letter struct {
 func (l *deadLetterer) begin(q *Queue, s *queueSettings, x *Exchange, reason deathReason) {
 	l.queue, l.settings, l.exchange, l.reason = q, s, x, reason
 	l.dlx = append(l.dlx[:0], x.name...)
-	l.now = l.broker.nowMillis()
+	l.now = l.broker.arrivalMillis()
 }
 
 // add puts one held message into the group.
@@ -174,7 +174,7 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 	d := death{
 		queue:    l.queue.name,
 		reason:   l.reason,
-		seconds:  l.now / 1000,
+		seconds:  l.broker.nowMillis() / 1000,
 		exchange: m.Exchange,
 		key:      m.RoutingKey,
 		routes:   routes,
@@ -200,7 +200,7 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 		TTL:        noTTL,
 		Persistent: m.Persistent,
 	}
-	l.envelope = envelope{key: m.RoutingKey, headers: l.headers, routes: routes, accepted: l.now + 1}
+	l.envelope = envelope{key: m.RoutingKey, headers: l.headers, routes: routes, accepted: l.now}
 	if l.settings.hasDLXKey {
 		l.message.RoutingKey = []byte(l.settings.dlxKey)
 		l.envelope.key = l.message.RoutingKey

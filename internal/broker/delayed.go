@@ -112,6 +112,7 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 	r := &b.release
 	m := rec.Message
 	m.ExchangeID &= historyBit
+	o.Arrived = b.arrivalMillis()
 	m.Arrived = o.Arrived
 	p.stored = stored{body: len(m.Body), arrived: o.Arrived, ttl: m.TTL}
 	if r.envelope.routes.HasBCC() {
@@ -142,7 +143,9 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 // storeCopies stores what the places need besides the record that waited: a copy in memory, and
 // a new record if the message is another now. The latter is not in the group that ends the
 // waiting, so a crash between the two repeats it.
-func (b *Broker) storeCopies(m *store.Message, transient int, o *delay.Outcome, p *plan) (err error) {
+func (b *Broker) storeCopies(
+	m *store.Message, transient int, o *delay.Outcome, p *plan,
+) (err error) {
 	if transient > 0 {
 		if p.stored.transient, err = b.store.AppendTransient(m, transient); err != nil {
 			return err
@@ -183,9 +186,8 @@ func (b *Broker) Push(batch []store.Due, out []delay.Outcome) {
 		r.pushed++
 		switch out[i].Verdict {
 		case delay.Retry:
-		case delay.Dropped: // perhaps only now: its exchange was deleted meanwhile
+		case delay.Dropped: // perhaps only now: its exchange was deleted meanwhile, and it counted
 			b.giveUp(p, p.last)
-			b.counters.delayedDropped.Add(1)
 		default:
 			if out[i].Verdict == delay.Parked {
 				b.counters.parked.Add(1)

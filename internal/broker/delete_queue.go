@@ -87,7 +87,9 @@ func ignoreStays(err error) error {
 }
 
 // deleteQueue deletes a queue unless the condition, asked under the queue's lock, says why not.
-func (v *VHost) deleteQueue(q *Queue, refuse func() error) (messages int, lsn store.LSN, err error) {
+func (v *VHost) deleteQueue(
+	q *Queue, refuse func() error,
+) (messages int, lsn store.LSN, err error) {
 	v.mu.Lock()
 	if v.queues[q.name] != q {
 		v.mu.Unlock()

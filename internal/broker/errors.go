@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/store"
@@ -35,6 +36,9 @@ func (q *Queue) locked() error {
 func storeFailed(err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, store.ErrFull) {
+		return amqp.Errorf(amqp.ResourceError, "no space left on the disk")
 	}
 	return amqp.Errorf(amqp.InternalError, "the message store does not accept changes")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duepost/duepost/internal/amqp"
-	"github.com/duepost/duepost/internal/delay"
 	"github.com/duepost/duepost/internal/headers"
 	"github.com/duepost/duepost/internal/store"
 )
@@ -40,6 +39,9 @@ type Publisher struct {
 	replies *ReplyConsumer // set by ConsumeReplies
 }
 
+// flagsRead are the properties that mean something to the broker.
+const flagsRead = amqp.FlagHeaders | amqp.FlagExpiration | amqp.FlagUserID | amqp.FlagReplyTo
+
 // NewPublisher returns a publisher for one channel.
 func (s *Session) NewPublisher() *Publisher {
 	return &Publisher{session: s, broker: s.broker}
@@ -59,13 +61,13 @@ func (p *Publisher) Publish(m *Message) (Result, error) {
 
 // accept checks a message, finds its route and fills p.record with what is to be stored.
 func (p *Publisher) accept(m *Message) error {
-	now := p.broker.clock.Now()
+	now := p.broker.arrivalMillis()
 	p.record = store.Message{
 		Exchange:   m.Exchange,
 		RoutingKey: m.RoutingKey,
 		Props:      m.Props,
 		Body:       m.Body,
-		Arrived:    now.UnixMilli(),
+		Arrived:    now,
 		TTL:        noTTL,
 		Persistent: m.Properties.IsPersistent(),
 	}
@@ -73,9 +75,9 @@ func (p *Publisher) accept(m *Message) error {
 	p.envelope = envelope{
 		key:      m.RoutingKey,
 		headers:  m.Properties.Headers,
-		accepted: delay.CeilMillis(now),
+		accepted: now,
 	}
-	if m.Properties.Flags&(amqp.FlagHeaders|amqp.FlagExpiration|amqp.FlagUserID|amqp.FlagReplyTo) != 0 {
+	if m.Properties.Flags&flagsRead != 0 {
 		if err := p.readProperties(m.Properties); err != nil {
 			return err
 		}

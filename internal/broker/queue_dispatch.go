@@ -187,6 +187,7 @@ func (q *Queue) read(pos uint64, ref store.Ref, buf *[]byte) (store.Record, erro
 	for {
 		rec, err := q.broker.store.Read(ref, *buf)
 		if !errors.Is(err, store.ErrMoved) {
+			*buf = rec.Buf
 			return rec, err
 		}
 		q.mu.Lock()

@@ -1,5 +1,7 @@
 package broker
 
+import "github.com/duepost/duepost/internal/delay"
+
 // How messages expire. A queue with one TTL expires in queue order, so only its head is looked
 // at. A message with a TTL of its own is in a heap by the end of its time. A TTL of 0 is offered
 // to consumers once and expires if none takes it. A held message does not expire; when it comes
@@ -78,7 +80,7 @@ func (q *Queue) noteArrivalLocked(pos uint64, e *entry, ttl int64, s *queueSetti
 func (q *Queue) noteReturnLocked(pos uint64, e *entry) {
 	if e.has(flagOverdue | flagZeroTTL) {
 		e.clear(flagOverdue | flagZeroTTL)
-		q.noteExpiryLocked(pos, e.arrivedMillis())
+		q.noteExpiryLocked(pos, 0)
 	}
 }
 
@@ -182,5 +184,9 @@ func (q *Queue) hasExpired(now int64) bool {
 	return !q.deleted && s.expires >= 0 && len(q.consumers) == 0 && now >= q.lastUsed+s.expires
 }
 
-// nowMillis is the wall clock, rounded down.
+// nowMillis is the wall clock, rounded down: what is due or has ended by it really is or has.
 func (b *Broker) nowMillis() int64 { return b.clock.Now().UnixMilli() }
+
+// arrivalMillis is the wall clock, rounded up: no delay and no time to live that counts from it
+// ends too early.
+func (b *Broker) arrivalMillis() int64 { return delay.CeilMillis(b.clock.Now()) }

@@ -225,6 +225,7 @@ func (r *recovery) messages(found *store.RecoveredQueue) {
 		e := newEntry(f.Ref, int(f.Ref.Len), f.Arrived, flagLogged)
 		if !clean || f.Pos < delivered {
 			e.set(flagRedelivered)
+			q.delivered = f.Pos + 1
 		}
 		q.index.restore(f.Pos, e)
 		q.restoreExpiryLocked(f)

@@ -137,8 +137,9 @@ func TestRedeliveredAfterCrashAndOnlyIfDeliveredAfterStop(t *testing.T) {
 		return got
 	}
 	r.restart()
+	r.restart()
 	if got, want := flags(), []string{"heldtrue", "never deliveredfalse"}; !slices.Equal(got, want) {
-		t.Errorf("after a stop: got %q, want %q", got, want)
+		t.Errorf("after two stops: got %q, want %q", got, want)
 	}
 	r.crash()
 	if got, want := flags(), []string{"heldtrue", "never deliveredtrue"}; !slices.Equal(got, want) {

@@ -72,7 +72,7 @@ func TestReplyInTx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx := r.connect("guest").NewTx()
+	tx := r.connect("guest").NewPublisher().NewTx()
 	if err := tx.Publish(newMessage("", c.Address(), "answer")); err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ func (r *route) reset() {
 	r.byHeaders = false
 	r.delayRead = false
 	r.visited = r.visited[:0]
+	r.found = r.found[:0]
 	clear(r.seen)
 }
 

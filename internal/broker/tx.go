@@ -36,11 +36,7 @@ const (
 	settleRequeue
 )
 
-// NewTx returns an empty transaction.
-func (s *Session) NewTx() *Tx { return &Tx{publisher: s.NewPublisher()} }
-
-// NewTx returns an empty transaction for the channel of this publisher, whose reply consumer
-// counts in it.
+// NewTx returns an empty transaction for the channel of this publisher.
 func (p *Publisher) NewTx() *Tx { return &Tx{publisher: p} }
 
 // Publish adds a message, which is copied. Errors are those of [Publisher.Publish] and end the

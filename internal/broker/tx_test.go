@@ -23,7 +23,7 @@ func TestTxCommitMakesAllOfItHappen(t *testing.T) {
 			d, _, _, _ := in.Get(false)
 			pos = append(pos, d.Pos)
 		}
-		tx := r.NewTx()
+		tx := r.p.NewTx()
 		for _, m := range []*Message{
 			newMessage("", "out", "now"),
 			newMessage("", "not logged", "now"),
@@ -70,7 +70,7 @@ func TestTxRollbackForgetsAllOfIt(t *testing.T) {
 		r.bind("q", "x", "")
 		r.publish("", "q", "held")
 		d, _, _, _ := q.Get(false)
-		tx := r.NewTx()
+		tx := r.p.NewTx()
 		_ = tx.Publish(newMessage("", "q", "never"))
 		_ = tx.Publish(newMessage("x", "", "never", withDelay(10)))
 		tx.Ack(q, []uint64{d.Pos})
@@ -88,7 +88,7 @@ func TestTxRollbackForgetsAllOfIt(t *testing.T) {
 func TestTxPublishRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	tx := r.NewTx()
+	tx := r.p.NewTx()
 	wantError(t, tx.Publish(newMessage("none", "k", "m")), amqp.NotFound, "no exchange 'none'")
 	wantError(t, tx.Publish(newMessage("", "k", "m", withExpiration("x"))), amqp.PreconditionFailed, "invalid expiration")
 }
