@@ -32,6 +32,7 @@ type log struct {
 
 	segs    atomic.Pointer[segmentTable]
 	durable atomic.Uint64 // LSN
+	buffers *buffers
 	kick    chan struct{} // wakes the committer
 	want    chan struct{} // wakes the preparer
 	lazy    *time.Timer   // kicks when a record has waited long enough
@@ -71,7 +72,8 @@ type waiting struct {
 func newLog(fs FS, dir string, o Options) *log {
 	l := &log{
 		fs: fs, dir: dir, o: o, table: crcTable(), logger: o.Logger,
-		kick: make(chan struct{}, 1), want: make(chan struct{}, 1), quit: make(chan struct{}),
+		buffers: &buffers{size: o.SegmentBytes},
+		kick:    make(chan struct{}, 1), want: make(chan struct{}, 1), quit: make(chan struct{}),
 		frame: -1, lsn: 1, nextSeq: 1, nextID: 1, defs: map[string]definition{},
 	}
 	l.space.L = &l.mu
@@ -96,7 +98,8 @@ func wake(c chan struct{}) {
 }
 
 // reserveLocked makes room for n bytes (records records, already padded) in one
-// frame and returns them, zeroed, with their place. The frame's LSN is l.lsn
+// frame and returns them, of arbitrary content but for the last 8, with their
+// place. The frame's LSN is l.lsn
 // until the caller unlocks. It may block, with mu released meanwhile.
 func (l *log) reserveLocked(n int64, records int, who priority) ([]byte, Ref, error) {
 	for {
@@ -131,12 +134,16 @@ func (l *log) placeLocked(g *segment, n int64, records int) ([]byte, Ref, error)
 		l.markDirtyLocked(g)
 	}
 	buf := (*g.buf.Load())[g.end : g.end+n : g.end+n]
+	le.PutUint64(buf[n-8:], 0) // padding
 	ref := Ref{File: g.id, Off: uint32(g.end / 8)}
 	g.end += n
 	l.count += records
 	l.stats.Appended += uint64(records)
 	l.stats.AppendedBytes += uint64(n)
 	l.unflushed += g.end - before
+	if ready := g.size / 8; before < ready && g.end >= ready {
+		wake(l.want) // another will be needed
+	}
 	if l.unflushed >= kickBytes {
 		wake(l.kick)
 	} else if !l.armed {
@@ -220,7 +227,7 @@ func (l *log) oversizeLocked(n int64) error {
 	l.mu.Unlock()
 	g, err := l.createSegment(id, segmentHeaderBytes+frameHeaderBytes+n)
 	if err == nil {
-		g.allocate()
+		l.allocate(g)
 	}
 	l.mu.Lock()
 	if err != nil {
@@ -250,7 +257,7 @@ func (l *log) activateLocked(g *segment) {
 	l.lsn++ // first LSNs of segments differ even if one stays empty
 	h.firstLSN = l.lsn
 	if g.buf.Load() == nil {
-		g.allocate()
+		l.allocate(g)
 	}
 	h.put(*g.buf.Load(), l.table)
 	g.salt = h.salt()
@@ -334,11 +341,9 @@ func (l *log) sizesLocked() (size, live int64) {
 
 func failed(op string, err error) error { return &FailedError{Op: op, Err: err} }
 
-func (g *segment) allocate() {
-	b := make([]byte, g.size)
-	for i := 0; i < len(b); i += 4096 {
-		b[i] = 0 // the page fault happens here, not under the lock
-	}
+// allocate gives the segment an image.
+func (l *log) allocate(g *segment) {
+	b := l.buffers.get(g.size)
 	g.buf.Store(&b)
 }
 

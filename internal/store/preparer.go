@@ -14,8 +14,8 @@ type staleFile struct {
 
 // runPreparer keeps files ready for the log: recycled ones first, then new
 // ones. A file in use was written before, so a sync of it needs no journal
-// commit; a new one is filled with zeros for the same reason, when the active
-// segment is half full and it can be seen that it will be needed.
+// commit; a new one is filled with zeros for the same reason, once the active
+// segment fills and it can be seen that it will be needed.
 func (l *log) runPreparer() {
 	retry := time.NewTimer(l.o.SpaceRetry)
 	retry.Stop()
@@ -143,7 +143,7 @@ const (
 // warm readies the spare that is next in line: a buffer, and zeros in the file.
 func (l *log) warm() {
 	l.mu.Lock()
-	if len(l.spares) == 0 || l.active().end < l.active().size/2 {
+	if len(l.spares) == 0 || l.active().end < l.active().size/8 {
 		l.mu.Unlock()
 		return
 	}
@@ -152,7 +152,7 @@ func (l *log) warm() {
 	l.mu.Unlock()
 
 	if g.buf.Load() == nil {
-		g.allocate()
+		l.allocate(g)
 	}
 	var err error
 	if !g.warm {

@@ -36,6 +36,7 @@ type segmentHeader struct {
 func (h *segmentHeader) salt() uint32 { return h.id ^ h.nonce }
 
 func (h *segmentHeader) put(b []byte, table *crc32.Table) {
+	clear(b[:segmentHeaderBytes])
 	copy(b, segmentMagic)
 	le.PutUint16(b[8:], h.version)
 	le.PutUint32(b[12:], h.id)
