@@ -52,7 +52,7 @@ func layout() map[string][]string {
 		"internal/demo":      with(internal("config", "daemon"), amqpClient),
 		"internal/relay":     with(internal("amqp", "headers"), amqpClient),
 		"internal/gateway":   internal("amqp", "headers", "wire"),
-		"internal/config":    {kong},
+		"internal/config":    {},
 		"internal/dashboard": {},
 		"internal/httpapi":   internal("amqp", "auth", "broker", "dashboard", "delay"),
 		"internal/daemon": with(internal("amqp", "auth", "broker", "config", "dashboard", "delay", "gateway",
