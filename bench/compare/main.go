@@ -138,6 +138,8 @@ func rows(o load.Options) []row {
 	transient.Persistent = false
 	one := o
 	one.Publishers, one.Consumers = 1, 1
+	delayed := one
+	delayed.Messages = o.Messages * 3 / 2 // by default 300,000 over 20 s, 15,000 a second
 	burst := one
 	burst.BurstIn = max(10*time.Second, time.Duration(o.Messages)*100*time.Microsecond)
 	return []row{
@@ -145,7 +147,7 @@ func rows(o load.Options) []row {
 		{"plain, transient, 4+4", load.Plain, transient, false},
 		{"publish, persistent, 4 connections", load.Publish, o, false},
 		{"consume, persistent, 4 connections", load.Consume, o, false},
-		{"delayed, 1 to 20 s, 1+1", load.Delayed, one, true},
+		{"delayed, 1 to 20 s, 1+1", load.Delayed, delayed, true},
 		{"burst, 1+1", load.Burst, burst, true},
 	}
 }
