@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	os.Unsetenv("COLUMNS") // the help has the width of the golden files
 	os.Exit(m.Run())
 }
 
