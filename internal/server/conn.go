@@ -174,6 +174,9 @@ func (c *conn) loop() error {
 // ends.
 var errClosing = errors.New("connection is closing")
 
+// errAnswered says that the client's own close method was answered.
+var errAnswered = errors.New("connection is closed by the client")
+
 // errDone says that the client has answered a close method.
 var errDone = errors.New("connection is closed")
 
@@ -244,6 +247,10 @@ func (c *conn) end(err error) {
 	case errors.Is(err, errClosing):
 		c.release()
 		c.linger(true)
+	case errors.Is(err, errAnswered):
+		// It is for the client to close the socket: were we first, it could see the
+		// end of the stream before it has taken in close-ok, and report an error.
+		c.linger(false)
 	case isProtocolError(err):
 		// The stream is out of step or the handshake went wrong: nothing that comes
 		// now can be understood.

@@ -14,7 +14,7 @@ import (
 // that is none of the protocol's is 541 and its text is not for clients. It
 // returns an error if the connection is over. [amqp 1.2]
 func (c *conn) fail(ch *channel, err error) error {
-	if errors.Is(err, errClosing) || errors.Is(err, errDone) {
+	if errors.Is(err, errClosing) || errors.Is(err, errAnswered) || errors.Is(err, errDone) {
 		return err
 	}
 	var e *amqp.Error

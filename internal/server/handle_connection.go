@@ -28,7 +28,7 @@ func (c *conn) closedByClient() error {
 	c.release()
 	c.phase.Store(int32(phaseClosing))
 	c.out.endSealed(wire.AppendMethod(c.out.begin(), 0, &wire.ConnectionCloseOk{}))
-	return errDone
+	return errAnswered
 }
 
 // handleUpdateSecret takes a new password or token for the user the connection
