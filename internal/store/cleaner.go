@@ -38,6 +38,10 @@ type cleaner struct {
 	moved  []movedEntry // of seg, by offset
 	second bool         // pass
 	first  LSN          // of seg
+	// On a full disk: how many segments may still be cleaned, and what was live
+	// when that was granted.
+	granted int
+	lowest  int64
 	// copied says, by queue, which positions have copies in the log.
 	copied map[uint32]*copiedRange
 }
@@ -93,8 +97,7 @@ func (c *cleaner) run() {
 }
 
 // choose returns the oldest segment if it pays to clean it: when there is more
-// garbage than live data and slack, or, on a full disk, when there is garbage
-// worth two files.
+// garbage than live data and slack, or as hard says.
 func (c *cleaner) choose() *segment {
 	l := c.log
 	l.mu.Lock()
@@ -103,11 +106,33 @@ func (c *cleaner) choose() *segment {
 		return nil
 	}
 	size, live := l.sizesLocked()
-	garbage := size - live
-	if garbage > live+l.o.SlackBytes || (l.full && garbage > 2*l.o.SegmentBytes) {
+	if !l.full {
+		c.granted = 0
+		c.lowest = size
+	}
+	if size-live > live+l.o.SlackBytes || (l.full && c.hard(size, live, len(l.order))) {
 		return l.order[0]
 	}
 	return nil
+}
+
+// hard decides on a full disk, where every file counts: garbage worth two files
+// pays. But some of what looks like garbage is headers and unused ends, which
+// come back with every copy, so there is one round through the log, and another
+// each time that more has ended.
+func (c *cleaner) hard(size, live int64, segments int) bool {
+	file := c.log.o.SegmentBytes
+	if size-live <= 2*file {
+		return false
+	}
+	if live <= c.lowest-file/2 {
+		c.lowest, c.granted = live, segments
+	}
+	if c.granted == 0 {
+		return false
+	}
+	c.granted--
+	return true
 }
 
 // clean empties the oldest segment:

@@ -73,6 +73,7 @@ type rig struct {
 	nextEx uint32
 	flying []Due
 	n      int
+	faulty bool // any error may come
 
 	model   *model
 	history []version // the last is the present
@@ -118,7 +119,7 @@ func (r *rig) open() bool {
 	r.t.Helper()
 	s, err := Open(r.disk, "d", r.o)
 	if err != nil {
-		if errors.Is(err, errPowerCut) {
+		if r.dead(err) {
 			return false
 		}
 		r.t.Fatalf("open: %v", err)
@@ -199,6 +200,9 @@ func boolCmp(less, more bool) int {
 }
 
 func (r *rig) dead(err error) bool {
+	if r.faulty {
+		return true
+	}
 	r.disk.mu.Lock()
 	defer r.disk.mu.Unlock()
 	return r.disk.cut || errors.Is(err, errPowerCut)

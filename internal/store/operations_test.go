@@ -256,7 +256,7 @@ func (r *rig) check() {
 	r.mu.Unlock()
 	for t, ref := range refs {
 		rec, err := r.s.Read(ref, nil)
-		for err == ErrMoved {
+		for err == ErrMoved && ref != (Ref{}) {
 			r.mu.Lock()
 			ref = r.refs[t]
 			r.mu.Unlock()
