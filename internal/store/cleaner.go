@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,7 @@ type cleaner struct {
 	lowest  int64
 	// copied says, by queue, which positions have copies in the log.
 	copied map[uint32]*copiedRange
+	echoes map[uint32][]run // settles of seg to be logged again
 }
 
 // copiedRange is the range of positions of one queue that were ever copied, and
@@ -144,6 +146,7 @@ func (c *cleaner) hard(size, live int64, segments int) bool {
 //  4. take the file out of the log.
 func (c *cleaner) clean(g *segment) error {
 	c.seg, c.err, c.second = g, nil, false
+	c.echoes = map[uint32][]run{}
 	b, err := c.content(g)
 	if err != nil {
 		return err
@@ -157,6 +160,9 @@ func (c *cleaner) clean(g *segment) error {
 		if err := c.pass(b); err != nil {
 			return err
 		}
+	}
+	if err := c.logEchoes(); err != nil {
+		return err
 	}
 	if err := c.waitDurable(); err != nil {
 		return err
@@ -283,34 +289,50 @@ func (c *cleaner) noteCopy(t Target, lsn LSN) {
 	r.lo, r.hi, r.lsn = min(r.lo, t.Pos), max(r.hi, t.Pos), max(r.lsn, lsn)
 }
 
-// echo copies a record that ended messages, if there may be copies of them
-// behind it. One echo too many does no harm.
+// echo notes what of a record that ended messages must be logged again, because
+// there may be copies of them behind it. One echo too many does no harm.
 func (c *cleaner) echo(rec []byte) {
-	needed := false
-	may := func(queue uint32, first, n uint64) {
-		r := c.copied[queue]
-		if r == nil {
-			return
-		}
-		if r.lsn < c.first {
-			delete(c.copied, queue) // the segments with the copies are gone
-			return
-		}
-		needed = needed || (first <= r.hi && first+n > r.lo)
-	}
 	body := rec[recordHeaderBytes:]
 	if kind(rec[12]) == kindSettle {
-		parseSettle(body, may)
-	} else {
-		r := reader{b: body}
-		may(r.u32(), 0, ^uint64(0))
+		parseSettle(body, c.echoRun)
+		return
 	}
-	if needed {
-		c.append(len(rec), func(buf []byte) {
-			copy(buf, rec)
-			buf[13] = flagCopy
-		})
+	r := reader{b: body}
+	c.echoRun(r.u32(), 0, ^uint64(0))
+}
+
+func (c *cleaner) echoRun(queue uint32, first, n uint64) {
+	r := c.copied[queue]
+	if r == nil {
+		return
 	}
+	if r.lsn < c.first {
+		delete(c.copied, queue) // the segments with the copies are gone
+		return
+	}
+	if lo, end := max(first, r.lo), min(first+n, r.hi+1); lo < end {
+		c.echoes[queue] = append(c.echoes[queue], run{lo, end - lo})
+	}
+}
+
+// logEchoes logs the noted settles, merged, so that they do not grow from round
+// to round.
+func (c *cleaner) logEchoes() error {
+	const piece = 256
+	for queue, runs := range c.echoes {
+		for runs = joinRuns(runs); len(runs) > 0; runs = runs[min(piece, len(runs)):] {
+			body := binary.AppendUvarint(make([]byte, recordHeaderBytes), uint64(queue))
+			var end uint64
+			for _, r := range runs[:min(piece, len(runs))] {
+				body, end = appendRun(body, end, r)
+			}
+			putHeader(body, kindSettle, flagCopy, 0)
+			if _, ok := c.append(len(body), func(buf []byte) { copy(buf, body) }); !ok {
+				return c.err
+			}
+		}
+	}
+	return nil
 }
 
 // append reserves, and fills under the log lock. A failure is kept in c.err.

@@ -21,8 +21,10 @@ func appendPad(b []byte) []byte {
 	return b
 }
 
-// appendSettle encodes positions as runs: the distance of the run's first
-// position from the end of the run before, and the run's length.
+// run is n positions from first on.
+type run struct{ first, n uint64 }
+
+// appendSettle encodes positions as runs; see appendRun.
 func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(queue))
 	var end uint64
@@ -31,12 +33,17 @@ func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
 		for j < len(positions) && positions[j] == positions[j-1]+1 {
 			j++
 		}
-		b = binary.AppendVarint(b, int64(positions[i]-end))
-		b = binary.AppendUvarint(b, uint64(j-i))
-		end = positions[j-1] + 1
+		b, end = appendRun(b, end, run{positions[i], uint64(j - i)})
 		i = j
 	}
 	return b
+}
+
+// appendRun encodes a run: its distance from the end of the run before, and its
+// length.
+func appendRun(b []byte, end uint64, r run) ([]byte, uint64) {
+	b = binary.AppendVarint(b, int64(r.first-end))
+	return binary.AppendUvarint(b, r.n), r.first + r.n
 }
 
 // parseSettle calls each for every run of positions.

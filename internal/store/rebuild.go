@@ -34,9 +34,6 @@ type queueState struct {
 	limit   int // of len(entries) + len(settled) before the next merge
 }
 
-// run is n positions from first on.
-type run struct{ first, n uint64 }
-
 func newRebuild(l *log, x *index) *rebuild {
 	return &rebuild{
 		log: l, index: x, queues: map[uint32]*queueState{},
