@@ -11,6 +11,11 @@ const (
 	// them: enough to make the lock cheap, few enough to keep the order fair.
 	claimBatch = 32
 
+	// claimBytes bounds the records of a batch, give or take one: a consumer is asked for
+	// credit message by message and does not know their sizes, so what is claimed at once
+	// must not be much more than its connection may gather.
+	claimBytes = 256 << 10
+
 	// maxRounds is how many batches one goroutine delivers before the rest goes to the
 	// worker: it came to publish or to ack, and has a client of its own to serve.
 	maxRounds = 64
@@ -114,7 +119,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 	if q.expireIfDueLocked(d) {
 		return // what is behind them may have expired as well
 	}
-	for len(d.claims) < claimBatch {
+	for claimed := uint32(0); len(d.claims) < claimBatch && claimed < claimBytes; {
 		pos, ok := q.index.nextReady()
 		if !ok {
 			break
@@ -124,14 +129,15 @@ func (q *Queue) fillLocked(d *dispatch) {
 			break
 		}
 		e := q.index.hold(pos)
+		claimed += min(e.ref.Len, claimBytes)
 		q.delivered = max(q.delivered, pos+1)
 		d.claims = append(d.claims, claim{
 			pos: pos, ref: e.ref, consumer: c,
 			redelivered: e.has(flagRedelivered), deliveries: e.deliveries(),
 		})
 	}
-	if len(d.claims) == claimBatch {
-		return
+	if len(d.claims) > 0 {
+		return // there may be credit for more: the next round looks
 	}
 	q.expireZeroLocked(d)
 	for len(d.overflow) < claimBatch && s.isExceeded(&q.index) {
