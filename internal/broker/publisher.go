@@ -56,7 +56,9 @@ func (p *Publisher) Publish(m *Message) (Result, error) {
 	if len(m.Exchange) == 0 && isReplyAddress(m.RoutingKey) {
 		return p.publishReply(), nil
 	}
-	return p.store()
+	r, err := p.store()
+	p.record.Body = nil // the caller's, and perhaps huge: not to be kept by an idle channel
+	return r, err
 }
 
 // accept checks a message, finds its route and fills p.record with what is to be stored.
