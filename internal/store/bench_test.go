@@ -11,7 +11,7 @@ import (
 )
 
 func benchStore(b *testing.B) *Store {
-	s, err := Open(OSFS{}, b.TempDir(), Options{})
+	s, err := Open(OS(), b.TempDir(), Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func BenchmarkRelease(b *testing.B) {
 // BenchmarkOpen replays a million records, half of them settled.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
-	s, err := Open(OSFS{}, dir, Options{})
+	s, err := Open(OS(), dir, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func BenchmarkOpen(b *testing.B) {
 	b.ResetTimer()
 	defer cpu(b)()
 	for b.Loop() {
-		s, err := Open(OSFS{}, dir, Options{})
+		s, err := Open(OS(), dir, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -287,11 +287,11 @@ func TestForgedFrame(t *testing.T) {
 func TestLockedDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Open(OSFS{}, dir, Options{})
+	s, err := Open(OS(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(OSFS{}, dir, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := Open(OS(), dir, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "in use by another process") {
 		t.Fatalf("open twice: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -300,7 +300,7 @@ func TestLockedDirectory(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, ErrClosed) {
 		t.Fatalf("close twice: %v", err)
 	}
-	s, err = Open(OSFS{}, dir, Options{})
+	s, err = Open(OS(), dir, Options{})
 	if err != nil {
 		t.Fatalf("open after close: %v", err)
 	}
@@ -315,7 +315,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "sub")} {
-		if _, err := Open(OSFS{}, dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) {
+		if _, err := Open(OS(), dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) {
 			t.Fatalf("open %s: %v", dir, err)
 		}
 	}

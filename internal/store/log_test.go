@@ -135,7 +135,7 @@ func TestNotifyOnce(t *testing.T) {
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Open(OSFS{}, dir, Options{SegmentBytes: 1 << 20})
+	s, err := Open(OS(), dir, Options{SegmentBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestLargeMessages(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Open(OSFS{}, dir, Options{SegmentBytes: 1 << 20}); err != nil {
+	if s, err = Open(OS(), dir, Options{SegmentBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Abandon()
@@ -172,7 +172,7 @@ func TestLargeMessages(t *testing.T) {
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Open(OSFS{}, dir, Options{})
+	s, err := Open(OS(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestRecord(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = Open(OSFS{}, dir, Options{}); err != nil {
+		if s, err = Open(OS(), dir, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		for i, q := range s.Recovered().Queues {
@@ -295,7 +295,7 @@ func TestCleanerGivesBack(t *testing.T) {
 
 // TestAllocations: the hot ways allocate nothing per message.
 func TestAllocations(t *testing.T) {
-	s, err := Open(OSFS{}, t.TempDir(), Options{})
+	s, err := Open(OS(), t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
