@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,13 +80,15 @@ func TestClientManyMessages(t *testing.T) {
 			}
 		}()
 	}
+	var confirmed sync.WaitGroup // a message may come before its confirm
+	defer confirmed.Wait()
 	for p := range publishers {
 		ch := openChannel(t, s.dialClient())
 		if err := ch.Confirm(false); err != nil {
 			t.Fatal(err)
 		}
 		confirms := ch.NotifyPublish(make(chan amqp091.Confirmation, each))
-		go func() {
+		confirmed.Go(func() {
 			for i := range each {
 				err := ch.PublishWithContext(t.Context(), "", "work", false, false, amqp091.Publishing{
 					DeliveryMode: amqp091.Persistent, Body: fmt.Appendf(nil, "%d-%d", p, i),
@@ -100,7 +103,7 @@ func TestClientManyMessages(t *testing.T) {
 					t.Errorf("publish %d was not confirmed", c.DeliveryTag)
 				}
 			}
-		}()
+		})
 	}
 	seen := map[string]bool{}
 	for len(seen) < publishers*each {
