@@ -268,6 +268,9 @@ func (c *conn) noteHandshake(err error) {
 
 // inMethod adds the method to an error, if it does not name one yet.
 func inMethod(err error, id wire.MethodID) error {
+	if err == nil {
+		return nil // before e, which is allocated
+	}
 	var e *amqp.Error
 	if errors.As(err, &e) && e.Class == 0 {
 		e.Class, e.Method = id.Class(), id.Method()

@@ -158,7 +158,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.snapshot() {
 		c.kill()
 	}
-	<-done
+	// A reader that waits for the broker, on a disk that hangs say, hears of it when
+	// the broker answers.
+	select {
+	case <-done:
+	case <-time.After(s.cfg.CloseTimeout):
+	}
 	return ctx.Err()
 }
 
