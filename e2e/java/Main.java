@@ -13,6 +13,7 @@ final class Main {
     private static final Map<String, Scheme> SCHEMES = new TreeMap<>(Map.ofEntries(
             Map.entry("order-close", new OrderClose()),
             Map.entry("queue-ttl", new QueueTtl()),
+            Map.entry("queue-expires", new QueueExpires()),
             Map.entry("tiers", new Tiers()),
             Map.entry("head-of-line", new HeadOfLine()),
             Map.entry("delayed-exchange", new DelayedExchange()),
