@@ -232,6 +232,63 @@ func TestConcurrentUseLosesNothingAndDoublesNothing(t *testing.T) {
 	}
 }
 
+// orderedReceiver checks that what it gets from each publisher comes in order.
+type orderedReceiver struct {
+	last    map[byte]int
+	faults  int
+	missing atomic.Int64
+	done    chan struct{}
+}
+
+func (*orderedReceiver) Reserve() bool { return true }
+func (*orderedReceiver) Release()      {}
+func (*orderedReceiver) Cancelled()    {}
+
+// Deliver uses no lock: one goroutine at a time delivers, or the race detector finds out.
+func (o *orderedReceiver) Deliver(d *Delivery) bool {
+	var n int
+	var publisher byte
+	if _, err := fmt.Sscanf(string(d.Record.Body), "%c %d", &publisher, &n); err != nil || n <= o.last[publisher] {
+		o.faults++
+	}
+	o.last[publisher] = n
+	if o.missing.Add(-1) == 0 {
+		close(o.done)
+	}
+	return true
+}
+
+func TestOneDispatchAtATimeKeepsEachPublishersOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const publishers, each = 4, 3000
+	q := r.queue("q", nil, "durable")
+	o := &orderedReceiver{last: map[byte]int{}, done: make(chan struct{})}
+	o.missing.Store(publishers * each)
+	c, err := q.Consume(ConsumerSpec{NoAck: true, Receiver: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Wake()
+	var publishing sync.WaitGroup
+	for i := range publishers {
+		publishing.Go(func() {
+			p := r.connect("guest").NewPublisher()
+			for n := range each {
+				body := fmt.Sprintf("%c %d", 'a'+i, n+1)
+				if _, err := p.Publish(newMessage("", "q", body)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	publishing.Wait()
+	<-o.done
+	if o.faults > 0 {
+		t.Errorf("%d deliveries were out of order", o.faults)
+	}
+}
+
 // getUntil takes messages one by one, and gives some back.
 func getUntil(q *Queue, l *ledger, seed uint64, quit <-chan struct{}) {
 	rng := rand.New(rand.NewPCG(seed, 9))

@@ -99,11 +99,13 @@ func TestXDeathFieldsAreInRabbitMQsOrder(t *testing.T) {
 func TestExpiredLosesExpirationAndKeepsItInHistory(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, r *rig) {
-		r.queue("dead", nil)
+		r.queue("dead", nil, "durable")
 		r.queue("q", deadTo("", "x-dead-letter-routing-key", "dead"))
 		r.publish("", "q", "m", withExpiration("1000"))
 		pass(1001 * time.Millisecond)
 		pass(time.Hour)
+		r.restart()
+		pass(time.Millisecond)
 		got := r.take("dead")
 		if got.props.Has(amqp.FlagExpiration) {
 			t.Error("the expiration is still there")
@@ -332,10 +334,6 @@ func TestDeadLettersSurviveCrashExactlyOnce(t *testing.T) {
 		held = append(held, d.Pos)
 	}
 	q.Reject(held[:250])
-	lsn, err := r.ids.mark()
-	if err != nil || r.wait(lsn) != nil {
-		t.Fatal(err)
-	}
 	r.crash()
 	r.wantDrained("dead", bodies[:250]...)
 	r.wantDrained("q", bodies[250:]...)

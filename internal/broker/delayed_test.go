@@ -173,8 +173,8 @@ func TestDeletingDelayedExchangeDropsWhatWaits(t *testing.T) {
 		if err := r.ExchangeDelete("x", true); err != nil { // what waits is no use
 			t.Error(err)
 		}
-		if got := r.Stats().DelayedDropped; got != 1 {
-			t.Errorf("got %d dropped, want 1", got)
+		if got, left := r.Stats().DelayedDropped, r.store.PendingTotal().Count; got != 1 || left != 0 {
+			t.Errorf("got %d dropped, %d left, want 1 and 0", got, left)
 		}
 		declare()
 		r.publish("x", "k", "real", withDelay(1000))

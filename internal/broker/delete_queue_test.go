@@ -82,7 +82,7 @@ func TestExclusiveQueueIsLockedAndGoesWithItsSession(t *testing.T) {
 	}
 	r.Session.Close()
 	r.Session.Close()
-	if _, err = other.Queue("q"); err == nil {
+	if r.vhost.queue("q") != nil {
 		t.Error("the queue outlived its session")
 	}
 	_, err = r.QueueDeclare(QueueSpec{Name: "late", Exclusive: true})

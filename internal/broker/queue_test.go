@@ -115,7 +115,7 @@ func TestDeliveryThatConsumerRefusesGoesBackUnmarked(t *testing.T) {
 	q := r.queue("q", nil)
 	f, _ := r.consume("q", -1, ConsumerSpec{})
 	f.mu.Lock()
-	f.arrived = func(*Delivery) { f.mu.Lock(); f.gone = true; f.mu.Unlock() }
+	f.arrived = func(*Delivery) { f.mu.Lock(); f.deaf = true; f.mu.Unlock() }
 	f.mu.Unlock()
 	for _, body := range []string{"a", "b"} {
 		r.publish("", "q", body)

@@ -57,6 +57,19 @@ func TestQueueTTLExpiresOnTimeWithoutConsumers(t *testing.T) {
 	})
 }
 
+func TestTTLEndsNoFractionOfAMillisecondEarly(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.queue("q", ttl(1000))
+		pass(700 * time.Microsecond)
+		r.publish("", "q", "a")
+		pass(time.Second - 100*time.Microsecond)
+		r.wantReady("q", 1)
+		pass(time.Millisecond)
+		r.wantReady("q", 0)
+	})
+}
+
 func TestMessageTTLExpiresAnywhereInTheQueue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, r *rig) {
@@ -206,8 +219,34 @@ func TestClockSetBackDoesNotMakeMessagesStick(t *testing.T) {
 		r.alarms.Recheck()
 		r.publish("", "q", "after")
 		pass(1001 * time.Millisecond)
+		r.wantReady("q", 1)
 		r.wantDrained("q", "before") // its end is an hour ahead by the new clock
 		r.stop()
+	})
+}
+
+func TestTTLGoesOnAfterRestart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.queue("uniform", ttl(10_000), "durable")
+		r.queue("mixed", nil, "durable")
+		for _, q := range []string{"uniform", "mixed"} {
+			r.publish("", q, "a", withExpiration("20000"))
+			r.publish("", q, "b", withExpiration("6000"))
+			r.publish("", q, "over before the start", withExpiration("3000"))
+		}
+		r.stop()
+		time.Sleep(4 * time.Second)
+		r.start()
+		pass(1900 * time.Millisecond)
+		r.wantReady("uniform", 2)
+		r.wantReady("mixed", 2)
+		pass(200 * time.Millisecond)
+		r.wantReady("uniform", 1)
+		r.wantReady("mixed", 1)
+		pass(4 * time.Second)
+		r.wantReady("uniform", 0)
+		r.wantReady("mixed", 1)
 	})
 }
 

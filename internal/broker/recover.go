@@ -34,12 +34,18 @@ func (b *Broker) recover(found *store.Recovery) error {
 	}
 	if b.vhosts["/"] == nil {
 		r.addVHost("/")
+		r.batch.Put(vhostDefinition("/"), []byte{definitionVersion})
 	}
 	for i := range found.Queues {
 		r.messages(&found.Queues[i])
 	}
-	if _, err := b.store.Commit(&r.batch); err != nil {
-		return fmt.Errorf("drop what is orphaned: %w", err)
+	// Durable before anything is delivered: a mark of a clean stop must not be found twice.
+	lsn, err := b.store.Commit(&r.batch)
+	if err == nil {
+		err = b.wait(lsn)
+	}
+	if err != nil {
+		return fmt.Errorf("drop what is past: %w", err)
 	}
 	b.log.Info("recovered", "vhosts", len(b.vhosts), "queues", len(b.queues), "n", r.restored)
 	return nil
@@ -92,7 +98,6 @@ func (r *recovery) addVHost(name string) {
 	v := newVHost(r.broker, name)
 	v.addPredeclared()
 	r.broker.vhosts[name] = v
-	r.batch.Put(vhostDefinition(name), []byte{definitionVersion})
 }
 
 func (r *recovery) exchange(key string, d *definition) error {

@@ -92,8 +92,8 @@ func TestDeletedThingsDoNotComeBack(t *testing.T) {
 	r.publish("", "q", "new")
 	r.crash()
 	r.wantDrained("q", "new")
-	if got := r.Stats(); got.Bindings != 0 || r.vhost.exchange("x") != nil {
-		t.Errorf("got %d bindings", got.Bindings)
+	if got := r.Stats(); got.Bindings != 0 || got.Orphans != 0 || r.vhost.exchange("x") != nil {
+		t.Errorf("got %d bindings, %d orphans", got.Bindings, got.Orphans)
 	}
 }
 

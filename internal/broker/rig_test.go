@@ -95,9 +95,13 @@ func (r *rig) restart() {
 	r.start()
 }
 
-// crash stops as kill -9 would and starts again.
+// crash stops as kill -9 would, once all that was done is durable, and starts again.
 func (r *rig) crash() {
 	r.t.Helper()
+	lsn, err := r.ids.mark()
+	if err != nil || r.wait(lsn) != nil {
+		r.t.Fatalf("make durable what was done: %v", err)
+	}
 	r.store.Abandon()
 	r.engine.Stop()
 	r.alarms.Stop()
@@ -261,8 +265,9 @@ func wantError(t testing.TB, err error, code uint16, text string) {
 // fakeReceiver is a consumer's far end that remembers what it gets.
 type fakeReceiver struct {
 	mu        sync.Mutex
-	credit    int // negative: unlimited
-	gone      bool
+	credit    int  // negative: unlimited
+	gone      bool // gives no credit and takes nothing
+	deaf      bool // gives credit and takes nothing
 	cancelled bool
 	got       []received
 	arrived   func(d *Delivery) // called without lock, if set
@@ -317,7 +322,7 @@ func (f *fakeReceiver) add(n int) {
 
 func (f *fakeReceiver) Deliver(d *Delivery) bool {
 	f.mu.Lock()
-	if f.gone {
+	if f.gone || f.deaf {
 		f.mu.Unlock()
 		return false
 	}

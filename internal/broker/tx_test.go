@@ -62,6 +62,27 @@ func TestTxCommitMakesAllOfItHappen(t *testing.T) {
 	})
 }
 
+func TestTxDelayedIsReleasedOnTime(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.delayedExchange("x", "fanout")
+		r.queue("q", nil)
+		r.bind("q", "x", "")
+		tx := r.p.NewTx()
+		if err := tx.Publish(newMessage("x", "", "later", withDelay(1000))); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour) // the delay counts from the commit
+		if _, err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		pass(999 * time.Millisecond)
+		r.wantReady("q", 0)
+		pass(2 * time.Millisecond)
+		r.wantDrained("q", "later")
+	})
+}
+
 func TestTxRollbackForgetsAllOfIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, r *rig) {
