@@ -320,3 +320,41 @@ func TestUnwritableDirectory(t *testing.T) {
 		}
 	}
 }
+
+// TestTornFirstWrite: the first write to a segment lost its header and kept its
+// frames. They were never confirmed, and do not come back behind the frames of
+// the next life, which have the same size and numbers.
+func TestTornFirstWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newFakeDisk(1)
+		written(t, d, 2)
+		life := func(pos ...uint64) Ref {
+			d = d.kill(1)
+			s, err := Open(d, "d", Options{SegmentBytes: 64 << 10, FrameBytes: 64})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Abandon()
+			var ref Ref
+			for _, p := range pos {
+				var lsn LSN
+				if ref, lsn, err = s.Append(&Message{Body: make([]byte, 50), TTL: -1}, []Target{{1, p}}, 1); err != nil {
+					t.Fatal(err)
+				}
+				if p == pos[len(pos)-1] && s.Wait(t.Context(), lsn) != nil {
+					t.Fatal("wait")
+				}
+			}
+			return ref
+		}
+		torn := life(10, 11, 12)
+		clear(d.dir[filepath.Join("d", segmentName(torn.File))].data[:segmentHeaderBytes])
+		life(20)
+		d = d.kill(1)
+		r := reopened(t, d)
+		if got := positions(r, 1); !slices.Equal(got, []uint64{0, 1, 20}) || len(r.Damages) > 0 {
+			t.Fatalf("left %v, %+v", got, r)
+		}
+	})
+}

@@ -367,3 +367,39 @@ func TestScratchFilesVanish(t *testing.T) {
 		t.Fatal("still there")
 	}
 }
+
+// TestSequenceSurvivesCleaning: a number is not given out again even if every
+// record that had it is gone from the log.
+func TestSequenceSurvivesCleaning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, d := openFake(t, tiny())
+		s.SetOwner(ownerOfNothing{})
+		k, _, err := s.AppendDelayed(&Message{TTL: -1}, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Cancel(k); err != nil {
+			t.Fatal(err)
+		}
+		for range 400 {
+			_, lsn, err := s.Append(&Message{TTL: -1}, nil, 0)
+			if err != nil || s.Wait(t.Context(), lsn) != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.Stats().Cleaned < 3 {
+			t.Fatal("nothing was cleaned")
+		}
+		s.Abandon()
+		s, err = Open(d.kill(1), "d", tiny())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Abandon()
+		again, _, err := s.AppendDelayed(&Message{TTL: -1}, 5)
+		if err != nil || again.Seq <= k.Seq {
+			t.Fatalf("%v after %v, %v", again, k, err)
+		}
+	})
+}
