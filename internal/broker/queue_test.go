@@ -225,7 +225,7 @@ func TestPurgeTakesReadyMessagesOnly(t *testing.T) {
 		t.Errorf("got %d, %v; %d ready, %d held", n, err, q.Messages(), q.Unacknowledged())
 	}
 	q.Requeue([]uint64{d.Pos})
-	r.crash()
+	r.kill() // a purge is durable when it returns
 	r.wantDrained("q", "0")
 	_, err = r.QueuePurge("none")
 	wantError(t, err, amqp.NotFound, "no queue 'none'")

@@ -102,6 +102,12 @@ func (r *rig) crash() {
 	if err != nil || r.wait(lsn) != nil {
 		r.t.Fatalf("make durable what was done: %v", err)
 	}
+	r.kill()
+}
+
+// kill stops as kill -9 would, at once, and starts again.
+func (r *rig) kill() {
+	r.t.Helper()
 	r.store.Abandon()
 	r.engine.Stop()
 	r.alarms.Stop()
