@@ -33,6 +33,7 @@ type play struct {
 	cfg    config.Config
 	daemon *daemon.Daemon
 	shop   *shop
+	stalls stallMeter
 
 	orders map[int]*order // not changed while the play goes on
 
@@ -72,7 +73,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	err = p.perform(ctx, steps)
 	stopErr := p.daemon.Shutdown(context.WithoutCancel(ctx))
-	report := p.tally.report()
+	report := p.tally.report(p.stalls.allowance())
 	if err == nil {
 		p.screen.table(report)
 	}
@@ -87,7 +88,10 @@ func (p *play) open() (err error) {
 	p.cfg.AMQPAddr = p.daemon.AMQPAddr().String()
 	p.screen.start = time.Now()
 	p.screen.line(plain, "broker started on %s, data in %s", p.cfg.AMQPAddr, p.cfg.DataDir)
-	p.shop = &shop{url: "amqp://guest:guest@" + p.cfg.AMQPAddr + "/", tally: p.tally}
+	p.shop = &shop{
+		url: "amqp://guest:guest@" + p.cfg.AMQPAddr + "/", tally: p.tally,
+		serving: make(chan struct{}, 1),
+	}
 	return nil
 }
 
@@ -97,6 +101,7 @@ func (p *play) perform(ctx context.Context, steps []step) error {
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	defer cancel(nil)
+	closing.Go(func() { p.stalls.run(ctx) })
 	closing.Go(func() {
 		if err := p.shop.closer(ctx, p.closeOrder); err != nil {
 			cancel(err)
@@ -152,6 +157,10 @@ func (p *play) closeOrder(id int, late time.Duration) {
 
 // crash kills the broker and starts it again on the same directory.
 func (p *play) crash(ctx context.Context) error {
+	select {
+	case <-p.shop.serving: // what was signalled before the kill
+	default:
+	}
 	killed := time.Now()
 	p.screen.line(red, "broker    killed, as kill -9 would, with %d messages waiting", p.tally.waiting(killed))
 	p.daemon.Kill()
@@ -162,6 +171,11 @@ func (p *play) crash(ctx context.Context) error {
 	p.daemon = d
 	if err := p.shop.reconnect(ctx); err != nil {
 		return err
+	}
+	select {
+	case <-p.shop.serving:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	alive := time.Now()
 	p.tally.wasDown(killed, alive)

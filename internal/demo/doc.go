@@ -7,5 +7,5 @@
 // head would hold up everybody behind it. A thousand more orders are placed quietly.
 //
 // It knows the daemon's handle and the AMQP client. What it judges: nothing lost, nothing early,
-// nothing late beyond Limit.
+// nothing later than Limit and what the machine itself made the process wait (see Report).
 package demo

@@ -58,16 +58,26 @@ func (s *screen) table(r Report) {
 	s.text(bold, "\n%-24s %9s %9s %12s %12s %6s %9s",
 		"", "messages", "received", "earliest", "latest", "lost", "repeated")
 	s.row("due while up", r.Up)
-	s.row(fmt.Sprintf("due in the %d ms down", r.Downtime.Milliseconds()), r.Down)
-	s.text(dim, "earliest and latest: hand-over against due, in milliseconds\n")
+	s.row(fmt.Sprintf("held up by %d ms down", r.Downtime.Milliseconds()), r.Down)
+	s.text(dim, "earliest and latest: hand-over against due, in milliseconds; allowed is %s\n", allowance(r))
 	switch {
 	case r.OnTime():
 		s.text(green, "Nothing lost, nothing early, all on time.")
 	case r.Up.Lost()+r.Down.Lost() > 0:
 		s.text(red, "Lost: %d messages.", r.Up.Lost()+r.Down.Lost())
 	default:
-		s.text(red, "Not all was on time: allowed is up to %d ms after due.", Limit.Milliseconds())
+		s.text(red, "Not all was on time: %d later than allowed, the earliest %s ms against due.",
+			r.Up.Overdue+r.Down.Overdue, signedMillis(min(r.Up.Earliest, r.Down.Earliest)))
 	}
+}
+
+// allowance says what the judgement rests on.
+func allowance(r Report) string {
+	text := fmt.Sprintf("up to %d ms after due", r.Allowed().Milliseconds())
+	if ms := r.Stall.Milliseconds(); ms > 0 {
+		text += fmt.Sprintf(", %d ms of it because this machine kept the demo waiting", ms)
+	}
+	return text + ";\nwhat the kill held up may come that long after the broker is back"
 }
 
 func (s *screen) row(name string, r Row) {

@@ -25,8 +25,9 @@ const retryEvery = 10 * time.Millisecond
 // shop is a client of the broker, written as one would write it against any: it connects again
 // when the connection is lost, publishes with confirms, and repeats what was not confirmed.
 type shop struct {
-	url   string
-	tally *tally
+	url     string
+	tally   *tally
+	serving chan struct{} // holds a signal after the closer's consumer was accepted
 
 	// of the publishing side, which is one goroutine's
 	conn *amqp.Connection
@@ -160,6 +161,10 @@ func (s *shop) consume(ctx context.Context, ch *amqp.Channel, handle func(id int
 	if err != nil {
 		return nil
 	}
+	select {
+	case s.serving <- struct{}{}:
+	default:
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -174,9 +179,9 @@ func (s *shop) consume(ctx context.Context, ch *amqp.Channel, handle func(id int
 			if err != nil || !isInt {
 				return fmt.Errorf("read message %q: it is none of ours", d.Body)
 			}
-			late := now.Sub(time.UnixMicro(due))
-			if s.tally.received(id, late) {
-				handle(id, late)
+			h := handover{due: time.UnixMicro(due), at: now}
+			if s.tally.received(id, h) {
+				handle(id, h.at.Sub(h.due))
 			}
 			// An ack that does not arrive lets the message come again.
 			_ = d.Ack(false)

@@ -7,37 +7,50 @@ import (
 	"time"
 )
 
+// One order is due while the broker is up, one while it is down; the kill is at 1000 ms, and
+// clients are served again at 1200 ms.
 func TestReport(t *testing.T) {
 	t.Parallel()
-	start := time.Unix(1000, 0)
-	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	ms := time.Millisecond
+	const limit = int(Limit / time.Millisecond)
+	type message struct{ due, at int } // ms; at 0 = never
 	for _, tt := range []struct {
-		name   string
-		late   map[int]time.Duration // of orders 1 (due at 100), 2 (due at 1100, while down)
-		onTime bool
-		says   string
+		name     string
+		messages []message
+		stall    time.Duration
+		down     int // how many count to the outage
+		onTime   bool
+		says     string
 	}{
-		{"good", map[int]time.Duration{1: 2 * ms, 2: 150 * ms}, true, "all on time"},
-		{"lost", map[int]time.Duration{1: 2 * ms}, false, "Lost: 1 messages"},
-		{"late", map[int]time.Duration{1: Limit + ms, 2: 0}, false, "Not all was on time"},
-		{"late but down", map[int]time.Duration{1: 0, 2: Limit + 150*ms}, true, "all on time"},
-		{"early", map[int]time.Duration{1: -ms, 2: 0}, false, "Not all was on time"},
+		{"good", []message{{100, 102}, {1100, 1250}}, 0, 1, true, "all on time"},
+		{"lost", []message{{100, 102}, {1100, 0}}, 0, 1, false, "Lost: 1 messages"},
+		{"late", []message{{100, 101 + limit}, {1100, 1100}}, 0, 1, false, "Not all was on time"},
+		{"down, and then as late as allowed", []message{{1000, 1200 + limit}}, 0, 1, true, "all on time"},
+		{"down, and then late", []message{{1100, 1201 + limit}}, 0, 1, false, "Not all was on time"},
+		{"early", []message{{100, 99}}, 0, 0, false, "Not all was on time"},
+		{"early after the outage", []message{{1199, 1198}}, 0, 1, false, "Not all was on time"},
+		{"overtaken by the kill", []message{{900, 1690}, {990, 1010}}, 0, 2, true, "all on time"},
+		{"just before the kill", []message{{900, 999}}, 0, 0, true, "all on time"},
+		{"should have come before the kill", []message{{999 - limit, 1210}}, 0, 0, false, "Not all was on time"},
+		{"due after the outage", []message{{1300, 1301}}, 0, 0, true, "all on time"},
+		{"on a busy machine", []message{{100, 101 + limit}}, time.Millisecond, 0, true,
+			"up to 501 ms after due, 1 ms of it because this machine"},
+		{"late on a busy machine", []message{{100, 102 + limit}}, time.Millisecond, 0, false, "1 later than allowed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			start := time.Unix(1000, 0)
+			at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 			tl := newTally()
-			tl.placed(1, at(100))
-			tl.placed(2, at(1100))
 			tl.wasDown(at(1000), at(1200))
-			for id, late := range tt.late {
-				if !tl.received(id, late) {
+			for id, m := range tt.messages {
+				tl.placed(id, at(m.due))
+				if m.at != 0 && !tl.received(id, handover{at(m.due), at(m.at)}) {
 					t.Errorf("first hand-over of order %d counts as repeated", id)
 				}
 			}
-			r := tl.report()
-			if got := r.OnTime(); got != tt.onTime {
-				t.Errorf("OnTime() = %v for %+v, want %v", got, r, tt.onTime)
+			r := tl.report(tt.stall)
+			if got := r.OnTime(); got != tt.onTime || r.Down.Placed != tt.down {
+				t.Errorf("OnTime() = %v for %+v, want %v with %d held up", got, r, tt.onTime, tt.down)
 			}
 			var out bytes.Buffer
 			(&screen{out: &out}).table(r)
@@ -51,18 +64,35 @@ func TestReport(t *testing.T) {
 func TestRepeatedHandOverIsCounted(t *testing.T) {
 	t.Parallel()
 	tl := newTally()
-	tl.placed(1, time.Unix(5, 0))
-	if n, last := tl.missing(); n != 1 || !last.Equal(time.Unix(5, 0)) {
+	due := time.Unix(5, 0)
+	tl.placed(1, due)
+	if n, last := tl.missing(); n != 1 || !last.Equal(due) {
 		t.Errorf("missing() = %d, %v, want 1 due at 5", n, last)
 	}
-	if !tl.received(1, 0) || tl.received(1, time.Second) {
+	if !tl.received(1, handover{due, due}) || tl.received(1, handover{due, due.Add(time.Minute)}) {
 		t.Error("received() tells first from repeated wrongly")
 	}
-	if r := tl.report(); r.Up.Repeated != 1 || r.Up.Latest != 0 {
+	if r := tl.report(0); r.Up.Repeated != 1 || r.Up.Latest != 0 || !r.OnTime() {
 		t.Errorf("report = %+v, want one repeated that does not count as late", r.Up)
 	}
 	if n, _ := tl.missing(); n != 0 {
 		t.Errorf("missing() = %d, want 0", n)
+	}
+}
+
+func TestStallAllowance(t *testing.T) {
+	t.Parallel()
+	var m stallMeter
+	for _, tt := range []struct{ stall, want time.Duration }{
+		{-time.Millisecond, 0},
+		{10 * time.Millisecond, 40 * time.Millisecond},
+		{5 * time.Millisecond, 40 * time.Millisecond}, // the worst counts
+		{time.Minute, maxStallFor},
+	} {
+		m.note(tt.stall)
+		if got := m.allowance(); got != tt.want {
+			t.Errorf("after a stall of %v: allowance %v, want %v", tt.stall, got, tt.want)
+		}
 	}
 }
 
