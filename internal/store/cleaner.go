@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 )
@@ -56,7 +57,7 @@ type copiedRange struct {
 }
 
 func newCleaner(s *Store) *cleaner {
-	return &cleaner{s: s, log: s.log, copied: map[uint32]*copiedRange{}, kick: make(chan struct{}, 1), quit: make(chan struct{})}
+	return &cleaner{s: s, log: s.log, lowest: math.MaxInt64, copied: map[uint32]*copiedRange{}, kick: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
 func (c *cleaner) start() { c.roles.Go(c.run) }
