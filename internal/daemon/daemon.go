@@ -33,7 +33,7 @@ type Daemon struct {
 	server *server.Server
 	http   *httpapi.Server
 
-	amqpAddr, amqpsAddr, httpAddr net.Addr // nil where nothing listens
+	ports ports
 
 	phase   atomic.Pointer[httpapi.Health] // as far as starting and stopping go
 	space   spaceWatch
@@ -64,22 +64,25 @@ func startOn(disk store.FS, cfg config.Config, log *slog.Logger) (*Daemon, error
 		return nil, errors.Join(err, d.stopParts(context.Background(), orderly))
 	}
 	d.setPhase(httpapi.Ready, "")
-	d.log.Info("ready", "dir", cfg.DataDir)
+	d.log.Info("ready", "data-dir", cfg.DataDir, d.ports.attr())
 	return d, nil
 }
 
 // start brings up the parts. What is up when it fails is taken down by the caller.
 func (d *Daemon) start(log *slog.Logger) (err error) {
-	// 1. HTTP first, so that a supervisor sees "starting" while a long log is replayed.
-	if err := d.serveHTTP(log); err != nil {
+	// 1. Every port, before anything is touched on the disk: a start that fails for a port leaves
+	// no trace. Clients that come from now on wait until step 6.
+	if err := d.ports.bind(d.cfg); err != nil {
 		return err
 	}
-	// 2. The store: takes the directory's lock and replays the log.
+	// 2. HTTP answers, so that a supervisor sees "starting" while a long log is replayed.
+	d.serveHTTP(log)
+	// 3. The store: takes the directory's lock and replays the log.
 	d.store, err = store.Open(d.disk, d.cfg.DataDir, store.Options{Logger: log, SpaceChanged: d.space.set})
 	if err != nil {
 		return storeError(d.cfg.DataDir, err)
 	}
-	// 3. Time, the engine, and the broker rebuilt from what the store found.
+	// 4. Time, the engine, and the broker rebuilt from what the store found.
 	clock := delay.SystemClock{}
 	d.alarms = delay.NewAlarms(clock, log)
 	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Log: log})
@@ -90,20 +93,21 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)
 	}
-	// 4. From here on what is due is handed over, overdue messages first.
+	// 5. From here on what is due is handed over, overdue messages first.
 	d.alarms.Start()
 	d.steps = delay.NewStepWatcher(d.alarms, log)
 	if err := d.steps.Start(); err != nil {
 		log.Warn("a set clock will be noticed late", "err", err)
 	}
 	d.engine.Start(d.broker)
-	// 5. Clients last: an open port means ready.
+	// 6. Clients last.
 	d.server, err = server.New(d.serverConfig(log))
 	if err != nil {
 		return err
 	}
 	d.serving.Go(func() { d.space.watch(d.server) })
-	return d.serveAMQP()
+	d.serveAMQP()
+	return nil
 }
 
 func (d *Daemon) serverConfig(log *slog.Logger) server.Config {
@@ -122,13 +126,13 @@ func (d *Daemon) serverConfig(log *slog.Logger) server.Config {
 }
 
 // AMQPAddr is where AMQP clients connect; nil if they cannot without TLS.
-func (d *Daemon) AMQPAddr() net.Addr { return d.amqpAddr }
+func (d *Daemon) AMQPAddr() net.Addr { return addrOf(d.ports.amqp) }
 
 // AMQPSAddr is where AMQP clients connect with TLS; nil without TLS.
-func (d *Daemon) AMQPSAddr() net.Addr { return d.amqpsAddr }
+func (d *Daemon) AMQPSAddr() net.Addr { return addrOf(d.ports.amqps) }
 
 // HTTPAddr is where HTTP is answered; nil if nowhere.
-func (d *Daemon) HTTPAddr() net.Addr { return d.httpAddr }
+func (d *Daemon) HTTPAddr() net.Addr { return addrOf(d.ports.http) }
 
 // Broken delivers the error of a listener that ended by itself. What is connected stays served.
 func (d *Daemon) Broken() <-chan error { return d.broken }
@@ -193,12 +197,13 @@ func (d *Daemon) stopParts(ctx context.Context, how ending) error {
 	if d.store != nil && how == orderly {
 		faults = append(faults, d.store.Close())
 	}
-	// 4. HTTP last: until here it answers that we are stopping.
+	// 4. HTTP last: until here it answers that we are stopping. Ports that nobody came to serve.
 	if d.http != nil {
 		if err := d.http.Shutdown(ctx); err != nil {
 			d.log.Warn("HTTP requests cut off", "err", err)
 		}
 	}
+	d.ports.close()
 	d.space.stop()
 	d.serving.Wait()
 	return errors.Join(faults...)

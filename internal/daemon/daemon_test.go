@@ -146,6 +146,9 @@ func TestRefusals(t *testing.T) {
 			t.Logf("%v\nhint: %s", err, refused.Hint())
 			// Nothing is left behind that would keep a good start from working.
 			if cfg.DataDir == good.DataDir {
+				if _, err := os.Stat(cfg.DataDir); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("stat of the data directory: %v, want none after the refusal", err)
+				}
 				mustShutdown(t, mustStart(t, good))
 			}
 		})

@@ -8,6 +8,9 @@
 //	AMQP server -> broker -> delay engine -> alarms -> store
 //	HTTP (asks all of them for their health, from the first moment to the last)
 //
+// All ports are taken before the first part starts, so that a start which fails for one of them
+// has touched nothing; clients that connect meanwhile wait until they are accepted.
+//
 // [Start] returns when clients may connect. [Daemon.Shutdown] is the orderly stop: clients are
 // told, everything is made durable. [Daemon.Kill] is what kill -9 would leave behind, for tests
 // and for the demo.

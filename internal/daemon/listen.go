@@ -7,72 +7,98 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/duepost/duepost/internal/config"
 	"github.com/duepost/duepost/internal/httpapi"
 	"github.com/duepost/duepost/internal/server"
 )
 
-// serveHTTP listens and answers, if an address is set.
-func (d *Daemon) serveHTTP(log *slog.Logger) error {
-	if d.cfg.HTTPAddr == "" {
-		return nil
+// ports are the listeners, nil where no address is set. Who serves one closes it; close is for
+// those that a failed start leaves over and does no harm to the others.
+type ports struct{ amqp, amqps, http net.Listener }
+
+// bind takes the ports, AMQP first: that it is taken says most about what goes on there.
+func (p *ports) bind(c config.Config) error {
+	var cert tls.Certificate
+	if c.AMQPSAddr != "" {
+		var err error
+		if cert, err = tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+			return &StartError{
+				Setting: "tls-cert", Value: c.TLSCert, Err: err,
+				hint: "tls-cert and tls-key must be readable PEM files that belong together",
+			}
+		}
 	}
-	ln, err := listen("http-addr", d.cfg.HTTPAddr)
-	if err != nil {
-		return err
+	for _, at := range []struct {
+		setting, addr string
+		ln            *net.Listener
+	}{
+		{"amqp-addr", c.AMQPAddr, &p.amqp},
+		{"amqps-addr", c.AMQPSAddr, &p.amqps},
+		{"http-addr", c.HTTPAddr, &p.http},
+	} {
+		if at.addr == "" {
+			continue
+		}
+		ln, err := net.Listen("tcp", at.addr)
+		if err != nil {
+			return listenError(at.setting, at.addr, err)
+		}
+		*at.ln = ln
 	}
-	d.httpAddr = ln.Addr()
-	d.http = httpapi.NewServer(httpapi.New(httpapi.Config{Health: d.Health, Logger: log}))
-	d.serving.Go(func() { d.noteBroken(d.http.Serve(ln)) })
+	if p.amqps != nil {
+		p.amqps = tls.NewListener(p.amqps, &tls.Config{
+			Certificates: []tls.Certificate{cert},
+			MinVersion:   tls.VersionTLS12,
+		})
+	}
 	return nil
 }
 
-// serveAMQP listens on each address that is set and accepts clients.
-func (d *Daemon) serveAMQP() error {
-	var lns []net.Listener
-	closeAll := func() {
-		for _, ln := range lns {
+func (p *ports) close() {
+	for _, ln := range []net.Listener{p.amqp, p.amqps, p.http} {
+		if ln != nil {
 			ln.Close()
 		}
 	}
-	if d.cfg.AMQPAddr != "" {
-		ln, err := listen("amqp-addr", d.cfg.AMQPAddr)
-		if err != nil {
-			return err
-		}
-		lns = append(lns, ln)
-		d.amqpAddr = ln.Addr()
-	}
-	if d.cfg.AMQPSAddr != "" {
-		ln, err := d.listenTLS()
-		if err != nil {
-			closeAll()
-			return err
-		}
-		lns = append(lns, ln)
-		d.amqpsAddr = ln.Addr()
-	}
-	for _, ln := range lns {
-		d.serving.Go(func() { d.noteBroken(d.server.Serve(ln)) })
-	}
-	return nil
 }
 
-func (d *Daemon) listenTLS() (net.Listener, error) {
-	cert, err := tls.LoadX509KeyPair(d.cfg.TLSCert, d.cfg.TLSKey)
-	if err != nil {
-		return nil, &StartError{
-			Setting: "tls-cert", Value: d.cfg.TLSCert, Err: err,
-			hint: "tls-cert and tls-key must be readable PEM files that belong together",
+// attr is what listens where, for the log.
+func (p *ports) attr() slog.Attr {
+	var attrs []any
+	for _, at := range []struct {
+		name string
+		ln   net.Listener
+	}{{"amqp", p.amqp}, {"amqps", p.amqps}, {"http", p.http}} {
+		if at.ln != nil {
+			attrs = append(attrs, slog.String(at.name, at.ln.Addr().String()))
 		}
 	}
-	ln, err := listen("amqps-addr", d.cfg.AMQPSAddr)
-	if err != nil {
-		return nil, err
+	return slog.Group("", attrs...) // no name: the attributes stand for themselves
+}
+
+func addrOf(ln net.Listener) net.Addr {
+	if ln == nil {
+		return nil
 	}
-	return tls.NewListener(ln, &tls.Config{
-		Certificates: []tls.Certificate{cert},
-		MinVersion:   tls.VersionTLS12,
-	}), nil
+	return ln.Addr()
+}
+
+// serveHTTP answers, if an address is set.
+func (d *Daemon) serveHTTP(log *slog.Logger) {
+	if d.ports.http == nil {
+		return
+	}
+	d.http = httpapi.NewServer(httpapi.New(httpapi.Config{Health: d.Health, Logger: log}))
+	d.serving.Go(func() { d.noteBroken(d.http.Serve(d.ports.http)) })
+}
+
+// serveAMQP accepts clients.
+func (d *Daemon) serveAMQP() {
+	for _, ln := range []net.Listener{d.ports.amqp, d.ports.amqps} {
+		if ln != nil {
+			d.serving.Go(func() { d.noteBroken(d.server.Serve(ln)) })
+		}
+	}
 }
 
 // noteBroken keeps the first error of a listener that ended though nobody stopped it.
@@ -84,12 +110,4 @@ func (d *Daemon) noteBroken(err error) {
 	case d.broken <- fmt.Errorf("listener ended: %w", err):
 	default:
 	}
-}
-
-func listen(setting, addr string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, listenError(setting, addr, err)
-	}
-	return ln, nil
 }
