@@ -59,7 +59,7 @@ func (s *screen) table(r Report) {
 		"", "messages", "received", "earliest", "latest", "lost", "repeated")
 	s.row("due while up", r.Up)
 	s.row(fmt.Sprintf("held up by %d ms down", r.Downtime.Milliseconds()), r.Down)
-	s.text(dim, "earliest and latest: hand-over against due, in milliseconds; allowed is %s\n", allowance(r))
+	s.text(dim, "earliest and latest: hand-over against due, in milliseconds\nallowed: %s\n", allowance(r))
 	switch {
 	case r.OnTime():
 		s.text(green, "Nothing lost, nothing early, all on time.")
@@ -77,7 +77,7 @@ func allowance(r Report) string {
 	if ms := r.Stall.Milliseconds(); ms > 0 {
 		text += fmt.Sprintf(", %d ms of it because this machine kept the demo waiting", ms)
 	}
-	return text + ";\nwhat the kill held up may come that long after the broker is back"
+	return text + ";\n         what the kill held up, that long after the broker is back"
 }
 
 func (s *screen) row(name string, r Row) {
