@@ -48,6 +48,9 @@ type events struct {
 // note counts the event and writes a log line, if the event may have one now.
 func (e *events) note(ev event, level slog.Level, msg string, attrs ...slog.Attr) {
 	e.counts[ev].Add(1)
+	if !e.log.Enabled(context.Background(), level) {
+		return // it must not use up the lines of what is written
+	}
 	dropped, ok := e.admit(ev, time.Now().Unix())
 	if !ok {
 		return

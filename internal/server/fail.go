@@ -23,7 +23,11 @@ func (c *conn) fail(ch *channel, err error) error {
 			slog.Any("err", err))
 		e = &amqp.Error{Code: amqp.InternalError, Text: "internal error"}
 	} else if ch != nil && e.Scope() == amqp.ScopeChannel {
-		c.note(eventChannelError, slog.LevelWarn, "closing channel: error",
+		level := slog.LevelWarn
+		if errors.As(err, new(*absentError)) {
+			level = slog.LevelDebug
+		}
+		c.note(eventChannelError, level, "closing channel: error",
 			slog.Int("chan", int(ch.number)), slog.Any("err", err))
 		ch.fail(e)
 		return nil
@@ -33,6 +37,21 @@ func (c *conn) fail(ch *channel, err error) error {
 	c.release() // before the client is told, as in RabbitMQ
 	c.beginClose(e)
 	return errClosing
+}
+
+// absentError is the answer to a client that asked whether something exists, with a
+// passive declare: channel.close like any error, but nothing to warn of.
+type absentError struct{ error }
+
+func (e *absentError) Unwrap() error { return e.error }
+
+// passively marks the answer no to a passive declare.
+func passively(passive bool, err error) error {
+	var e *amqp.Error
+	if passive && errors.As(err, &e) && e.Code == amqp.NotFound {
+		return &absentError{err}
+	}
+	return err
 }
 
 // beginClose sends connection.close, after which nothing else is sent, and gives

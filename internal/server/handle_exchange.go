@@ -21,7 +21,7 @@ func (ch *channel) handleExchangeDeclare(m *wire.ExchangeDeclare) error {
 		Args:       args,
 	})
 	if err != nil {
-		return err
+		return passively(m.Passive, err)
 	}
 	return ch.replyUnless(m.NoWait, &wire.ExchangeDeclareOk{})
 }

@@ -23,7 +23,7 @@ func (ch *channel) handleQueueDeclare(m *wire.QueueDeclare) error {
 		Args:       args,
 	})
 	if err != nil {
-		return err
+		return passively(m.Passive, err)
 	}
 	ch.lastQueue = info.Name
 	return ch.replyUnless(m.NoWait, &wire.QueueDeclareOk{

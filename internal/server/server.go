@@ -61,7 +61,7 @@ func (s *Server) Serve(ln net.Listener) error {
 		return ErrClosed
 	}
 	defer s.removeListener(ln)
-	s.log.Info("listening for AMQP", "addr", ln.Addr().String())
+	s.log.Debug("listening for AMQP", "addr", ln.Addr().String())
 	pause := time.Duration(0)
 	for {
 		nc, err := ln.Accept()
