@@ -20,13 +20,15 @@ type release struct {
 	route      route
 	properties amqp.Properties
 	envelope   envelope
-	buf        []byte // of records read from disk
+	buf        []byte // of a record read from disk that is not kept until Push
+	kept       int    // bytes of the records that are
 	headers    []byte
 	props      []byte
 
 	plans  []plan
 	places []place // of all plans, one after the other
 	pushed int     // how many plans were pushed
+	parked parkingLog
 }
 
 // plan is where one due message goes.
@@ -34,7 +36,19 @@ type plan struct {
 	first, last int  // its places are release.places[first:last]
 	rewritten   bool // logged is a new record and not the one that waited
 	stored      stored
+
+	// What was read to route it is kept to deliver it, since most come from the disk and go
+	// on at once. buf is where it was read to, used again and again.
+	record store.Record
+	buf    []byte
 }
+
+// keptBytes bounds what one batch keeps of records from Route to Push, and keptBuffer what a
+// plan keeps from batch to batch.
+const (
+	keptBytes  = 4 << 20
+	keptBuffer = 4 << 10
+)
 
 // parkRetry is when a message is tried again that cannot be parked, in milliseconds.
 const parkRetry = 60_000
@@ -46,14 +60,46 @@ const reasonUnroutable = "unroutable"
 // Route implements delay.Sink.
 func (b *Broker) Route(batch []store.Due, out []delay.Outcome) {
 	r := &b.release
-	clear(r.plans)
-	r.plans, r.places, r.pushed = r.plans[:0], r.places[:0], 0
+	r.plans, r.places, r.pushed, r.kept = r.plans[:0], r.places[:0], 0, 0
 	for i := range batch {
-		p := plan{first: len(r.places)}
-		b.planRelease(&batch[i], &out[i], &p)
+		p := r.nextPlan()
+		b.planRelease(&batch[i], &out[i], p)
 		p.last = len(r.places)
-		r.plans = append(r.plans, p)
 	}
+}
+
+// nextPlan returns an empty plan that has the buffer of an older one.
+func (r *release) nextPlan() *plan {
+	if len(r.plans) < cap(r.plans) {
+		r.plans = r.plans[:len(r.plans)+1]
+	} else {
+		r.plans = append(r.plans, plan{})
+	}
+	p := &r.plans[len(r.plans)-1]
+	buf := p.buf
+	if cap(buf) > keptBuffer {
+		buf = nil
+	}
+	*p = plan{first: len(r.places), buf: buf}
+	return p
+}
+
+// read returns the record of a due message, and keeps it in its plan while that is cheap.
+func (r *release) read(s *store.Store, ref store.Ref, p *plan) (store.Record, error) {
+	if r.kept+int(ref.Len) > keptBytes {
+		rec, err := s.Read(ref, r.buf)
+		if err == nil {
+			r.buf = rec.Buf
+		}
+		return rec, err
+	}
+	rec, err := s.Read(ref, p.buf)
+	if err == nil {
+		r.kept += int(ref.Len)
+		p.record, p.buf = rec, rec.Buf
+		p.stored.known = &p.record
+	}
+	return rec, err
 }
 
 // planRelease decides about one due message.
@@ -64,9 +110,8 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 		o.Verdict = delay.Dropped // deleted after the message was taken out
 		return
 	}
-	rec, err := b.store.Read(d.Ref, r.buf)
+	rec, err := r.read(b.store, d.Ref, p)
 	if err == nil {
-		r.buf = rec.Buf
 		err = r.properties.Decode(rec.Props)
 	}
 	if errors.Is(err, store.ErrMoved) {
@@ -83,7 +128,7 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 	r.routeReleased(x, &rec)
 	switch {
 	case len(r.route.queues) == 0:
-		b.planParking(x.vhost, &rec, o, p)
+		b.planParking(x, &rec, o, p)
 	case anyFull(r.route.queues):
 		o.Verdict = delay.Retry
 	default:
@@ -114,8 +159,9 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 	m.ExchangeID &= historyBit
 	o.Arrived = b.arrivalMillis()
 	m.Arrived = o.Arrived
-	p.stored = stored{body: len(m.Body), arrived: o.Arrived, ttl: m.TTL}
+	p.stored.body, p.stored.arrived, p.stored.ttl = len(m.Body), o.Arrived, m.TTL
 	if r.envelope.routes.HasBCC() {
+		p.stored.known = nil // it is not what consumers get
 		r.headers = r.properties.Headers.AppendWithout(r.headers[:0], headers.BCC)
 		r.properties.SetHeaders(r.headers)
 		r.props = r.properties.Append(r.props[:0])
@@ -164,8 +210,8 @@ func (b *Broker) storeCopies(
 }
 
 // planParking sends a message that nobody takes to the parking queue, while there is room.
-func (b *Broker) planParking(v *VHost, rec *store.Record, o *delay.Outcome, p *plan) {
-	q, err := v.parkingQueue(reasonUnroutable)
+func (b *Broker) planParking(x *Exchange, rec *store.Record, o *delay.Outcome, p *plan) {
+	q, err := x.vhost.parkingQueue(reasonUnroutable)
 	if err != nil || q.Messages() >= b.limits.MaxParked {
 		b.logIfFailed("park message", err)
 		o.RetryAt = o.Arrived + parkRetry
@@ -176,6 +222,7 @@ func (b *Broker) planParking(v *VHost, rec *store.Record, o *delay.Outcome, p *p
 	p.stored = stored{body: len(rec.Body), arrived: o.Arrived, ttl: noTTL}
 	o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})
 	o.Verdict, o.Persistent, o.Reason = delay.Parked, true, reasonUnroutable
+	b.release.parked.note(b.log, x, rec.RoutingKey)
 }
 
 // Push implements delay.Sink.

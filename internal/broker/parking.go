@@ -1,6 +1,11 @@
 package broker
 
-import "github.com/duepost/duepost/internal/store"
+import (
+	"log/slog"
+	"time"
+
+	"github.com/duepost/duepost/internal/store"
+)
 
 // A parking queue keeps messages that were due and that nobody took. It is a queue without a
 // name: nobody can consume from it or bind it. There is one per virtual host and reason.
@@ -49,4 +54,36 @@ func (v *VHost) Parked() map[string]int {
 		}
 	}
 	return parked
+}
+
+// ParkedTotal returns how many messages are parked in all virtual hosts.
+func (b *Broker) ParkedTotal() (n int) {
+	for _, v := range b.allVHosts() {
+		for _, parked := range v.Parked() {
+			n += parked
+		}
+	}
+	return n
+}
+
+// parkingLogEvery is how often at most parking is logged: a missing binding may park thousands.
+const parkingLogEvery = 10 * time.Second
+
+// parkingLog tells the operator of parked messages, first at once and then with how many there
+// were since. It is used by the engine's goroutine only.
+type parkingLog struct {
+	quietUntil time.Time // by the monotonic clock
+	untold     int
+}
+
+// note is told of one parked message: where it came from and the key that nobody is bound with.
+func (l *parkingLog) note(log *slog.Logger, x *Exchange, key []byte) {
+	l.untold++
+	now := time.Now()
+	if now.Before(l.quietUntil) {
+		return
+	}
+	log.Warn("due messages parked: no queue is bound for them", "vhost", x.vhost.name,
+		"exchange", x.name, "key", string(key), "messages", l.untold)
+	l.quietUntil, l.untold = now.Add(parkingLogEvery), 0
 }

@@ -47,7 +47,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 	if err != nil {
 		return fmt.Errorf("drop what is past: %w", err)
 	}
-	b.log.Info("recovered", "vhosts", len(b.vhosts), "queues", len(b.queues), "n", r.restored)
+	b.log.Info("recovered", "vhosts", len(b.vhosts), "queues", len(b.queues), "messages", r.restored)
 	return nil
 }
 

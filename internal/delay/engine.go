@@ -122,7 +122,7 @@ func (e *Engine) Start(sink Sink) {
 	e.started = true
 	e.mu.Unlock()
 	e.release.sink = sink
-	e.log.Info("release started", "n", e.store.PendingTotal().Count)
+	e.log.Info("release of delayed messages started", "pending", e.store.PendingTotal().Count)
 	e.signal()
 	go e.run()
 }
@@ -140,7 +140,7 @@ func (e *Engine) Stop() {
 	e.mu.Unlock()
 	if started {
 		<-e.done
-		e.log.Info("release stopped", "n", e.store.PendingTotal().Count)
+		e.log.Info("release of delayed messages stopped", "pending", e.store.PendingTotal().Count)
 	}
 }
 
