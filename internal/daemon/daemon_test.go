@@ -40,6 +40,30 @@ func TestReadyOnEmptyDirectory(t *testing.T) {
 	}
 }
 
+// Messages that nobody sees in a queue are seen over HTTP.
+func TestHealthCountsPendingAndParked(t *testing.T) {
+	t.Parallel()
+	d := mustStart(t, testConfig(t))
+	ch := mustChannel(t, d)
+	declare(t, ch)
+	publish(t, ch, "due", "kept", amqp.Table{"x-delay": int32(3_600_000)}, "later")
+	publish(t, ch, "due", "nowhere", amqp.Table{"x-delay": int32(1)}, "parked")
+	// Due after it and handed over means that the one before is parked.
+	publish(t, ch, "due", "kept", amqp.Table{"x-delay": int32(1)}, "now")
+	deliveries, err := ch.Consume("kept", "", true, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-deliveries:
+	case <-time.After(patience):
+		t.Fatalf("no message after %v", patience)
+	}
+	if _, h := health(t, d); h.Totals == nil || *h.Totals != (httpapi.Totals{Pending: 1, Parked: 1}) {
+		t.Errorf("/healthz = %+v, want 1 pending and 1 parked", h.Totals)
+	}
+}
+
 // What was confirmed is there after an orderly stop and after a kill.
 func TestMessagesSurvive(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,17 @@ type Health struct {
 	Status Status `json:"status"`
 	// Reason says why the status is not ready.
 	Reason string `json:"reason,omitempty"`
+	// Totals is nil as long as there is nothing to count: before ready.
+	*Totals
+}
+
+// Totals are messages that are not in a queue.
+type Totals struct {
+	// Pending is how many delayed messages wait until they are due.
+	Pending uint64 `json:"pending"`
+	// Parked is how many were due and no queue was bound for them: they are kept, and an
+	// operator should know.
+	Parked int `json:"parked"`
 }
 
 // Config is what the API asks.

@@ -17,9 +17,10 @@ func TestHealthz(t *testing.T) {
 		body   string
 	}{
 		{Health{Status: Ready}, 200, `{"status":"ready"}`},
-		{Health{Starting, "replaying the log"}, 503, `{"status":"starting","reason":"replaying the log"}`},
-		{Health{Stopping, "asked to stop"}, 503, `{"status":"stopping","reason":"asked to stop"}`},
-		{Health{Failed, "store stopped: sync log: EIO"}, 503, `{"status":"failed","reason":"store stopped: sync log: EIO"}`},
+		{Health{Status: Ready, Totals: &Totals{Pending: 3, Parked: 0}}, 200, `{"status":"ready","pending":3,"parked":0}`},
+		{Health{Status: Starting, Reason: "replaying the log"}, 503, `{"status":"starting","reason":"replaying the log"}`},
+		{Health{Status: Stopping, Reason: "asked to stop"}, 503, `{"status":"stopping","reason":"asked to stop"}`},
+		{Health{Status: Failed, Reason: "store stopped: sync log: EIO"}, 503, `{"status":"failed","reason":"store stopped: sync log: EIO"}`},
 	} {
 		t.Run(string(tt.health.Status), func(t *testing.T) {
 			t.Parallel()
