@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -47,13 +46,6 @@ type cleaner struct {
 	// copied says, by queue, which positions have copies in the log.
 	copied map[uint32]*copiedRange
 	echoes map[uint32][]run // settles of seg to be logged again
-}
-
-// copiedRange is the range of positions of one queue that were ever copied, and
-// where the last copy is.
-type copiedRange struct {
-	lo, hi uint64
-	lsn    LSN
 }
 
 func newCleaner(s *Store) *cleaner {
@@ -278,62 +270,6 @@ func (c *cleaner) copyReady(m *Message, from Ref) {
 			c.log.addLive(to, -1)
 		}
 	}
-}
-
-// noteCopy remembers that there is a copy of a message for t.
-func (c *cleaner) noteCopy(t Target, lsn LSN) {
-	r := c.copied[t.Queue]
-	if r == nil {
-		r = &copiedRange{lo: t.Pos, hi: t.Pos}
-		c.copied[t.Queue] = r
-	}
-	r.lo, r.hi, r.lsn = min(r.lo, t.Pos), max(r.hi, t.Pos), max(r.lsn, lsn)
-}
-
-// echo notes what of a record that ended messages must be logged again, because
-// there may be copies of them behind it. One echo too many does no harm.
-func (c *cleaner) echo(rec []byte) {
-	body := rec[recordHeaderBytes:]
-	if kind(rec[12]) == kindSettle {
-		parseSettle(body, c.echoRun)
-		return
-	}
-	r := reader{b: body}
-	c.echoRun(r.u32(), 0, ^uint64(0))
-}
-
-func (c *cleaner) echoRun(queue uint32, first, n uint64) {
-	r := c.copied[queue]
-	if r == nil {
-		return
-	}
-	if r.lsn < c.first {
-		delete(c.copied, queue) // the segments with the copies are gone
-		return
-	}
-	if lo, end := max(first, r.lo), min(first+n, r.hi+1); lo < end {
-		c.echoes[queue] = append(c.echoes[queue], run{lo, end - lo})
-	}
-}
-
-// logEchoes logs the noted settles, merged, so that they do not grow from round
-// to round.
-func (c *cleaner) logEchoes() error {
-	const piece = 256
-	for queue, runs := range c.echoes {
-		for runs = joinRuns(runs); len(runs) > 0; runs = runs[min(piece, len(runs)):] {
-			body := binary.AppendUvarint(make([]byte, recordHeaderBytes), uint64(queue))
-			var end uint64
-			for _, r := range runs[:min(piece, len(runs))] {
-				body, end = appendRun(body, end, r)
-			}
-			putHeader(body, kindSettle, flagCopy, 0)
-			if _, ok := c.append(len(body), func(buf []byte) { copy(buf, body) }); !ok {
-				return c.err
-			}
-		}
-	}
-	return nil
 }
 
 // append reserves, and fills under the log lock. A failure is kept in c.err.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -140,53 +141,63 @@ const (
 	zeroRate  = 64 << 20 // bytes per second
 )
 
-// warm readies the spare that is next in line: a buffer, and zeros in the file.
+// warm readies what is next in line: an image for the first spare, and, when
+// there is nothing else to do, zeros in the files of the others.
 func (l *log) warm() {
 	l.mu.Lock()
 	if len(l.spares) == 0 || l.active().end < l.active().size/8 {
 		l.mu.Unlock()
 		return
 	}
-	g := l.spares[0]
-	l.spares = append(l.spares[:0], l.spares[1:]...) // nobody may use it meanwhile
+	first := l.spares[0]
 	l.mu.Unlock()
-
-	if g.buf.Load() == nil {
-		l.allocate(g)
+	if first.buf.Load() == nil {
+		b := l.buffers.get(first.size)
+		first.buf.CompareAndSwap(nil, &b) // it may have become active meanwhile
 	}
-	var err error
-	if !g.warm {
-		err = l.zero(g)
+	if g := l.takeCold(); g != nil {
+		err := l.zero(g)
+		l.mu.Lock()
+		if err != nil {
+			l.failLocked(failed("sync", err))
+		}
+		l.spares = append(l.spares, g)
+		l.space.Broadcast()
+		l.mu.Unlock()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil {
-		l.failLocked(failed("sync", err))
-		return
-	}
-	l.spares = append([]*segment{g}, l.spares...)
-	l.space.Broadcast()
 }
 
-// zero fills the file, slowly; it gives up when somebody waits for a file. A
-// failed write is no harm, the file has no content yet; a failed sync is.
+// takeCold takes a spare whose file was never written to out of the list, so
+// that nobody uses it meanwhile. The first stays.
+func (l *log) takeCold() *segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.spares) - 1; i > 0; i-- {
+		if g := l.spares[i]; !g.warm {
+			l.spares = slices.Delete(l.spares, i, i+1)
+			return g
+		}
+	}
+	return nil
+}
+
+// zero fills the file, slowly, and gives up as soon as there is something else
+// to do; the next call goes on from there. A failed write is no harm, the file
+// has no content yet; a failed sync is.
 func (l *log) zero(g *segment) error {
 	zeros := make([]byte, zeroChunk)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	for off := int64(0); off < g.size; off += zeroChunk {
+	for ; g.zeroed < g.size; g.zeroed += zeroChunk {
 		select {
 		case <-l.quit:
 			return nil
+		case <-l.want:
+			wake(l.want) // for runPreparer
+			return nil
 		case <-pause.C:
 		}
-		l.mu.Lock()
-		hurry := l.waitSpare > 0 || l.err != nil
-		l.mu.Unlock()
-		if hurry {
-			return nil
-		}
-		if _, err := g.file.WriteAt(zeros[:min(zeroChunk, g.size-off)], off); err != nil {
+		if _, err := g.file.WriteAt(zeros[:min(zeroChunk, g.size-g.zeroed)], g.zeroed); err != nil {
 			l.logger.Warn("cannot zero a log file", "err", err)
 			return nil
 		}

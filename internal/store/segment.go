@@ -71,7 +71,10 @@ type segment struct {
 	name string
 	file File
 	size int64 // of the file
-	warm bool  // every block of the file was written before; belongs to the preparer
+
+	// Of a spare, used by the preparer only.
+	warm   bool  // every block of the file was written before
+	zeroed int64 // so far
 
 	// buf is the image; nil once evicted. Bytes below written are immutable,
 	// bytes 4..12 of a record belong to the committer until then.
