@@ -37,8 +37,9 @@ type plan struct {
 	rewritten   bool // logged is a new record and not the one that waited
 	stored      stored
 
-	// What was read to route it is kept to deliver it, since most come from the disk and go
-	// on at once. buf is where it was read to, used again and again.
+	// If keeps, record is what was read to route the message, kept to deliver it: most come
+	// from the disk and go on at once. buf is where it was read to, used again and again.
+	keeps  bool
 	record store.Record
 	buf    []byte
 }
@@ -96,8 +97,7 @@ func (r *release) read(s *store.Store, ref store.Ref, p *plan) (store.Record, er
 	rec, err := s.Read(ref, p.buf)
 	if err == nil {
 		r.kept += int(ref.Len)
-		p.record, p.buf = rec, rec.Buf
-		p.stored.known = &p.record
+		p.keeps, p.record, p.buf = true, rec, rec.Buf
 	}
 	return rec, err
 }
@@ -161,7 +161,7 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 	m.Arrived = o.Arrived
 	p.stored.body, p.stored.arrived, p.stored.ttl = len(m.Body), o.Arrived, m.TTL
 	if r.envelope.routes.HasBCC() {
-		p.stored.known = nil // it is not what consumers get
+		p.keeps = false // it is not what consumers get
 		r.headers = r.properties.Headers.AppendWithout(r.headers[:0], headers.BCC)
 		r.properties.SetHeaders(r.headers)
 		r.props = r.properties.Append(r.props[:0])
@@ -244,13 +244,18 @@ func (b *Broker) Push(batch []store.Due, out []delay.Outcome) {
 			}
 			b.place(p)
 		}
+		p.record = store.Record{} // it may be a view of memory that is to be used again
 	}
 }
 
 // place makes the message ready where it was planned.
 func (b *Broker) place(p *plan) {
+	if p.keeps {
+		p.stored.known = &p.record
+	}
 	places := placement{places: b.release.places[p.first:p.last]}
 	places.push(&p.stored)
+	p.stored.known = nil
 }
 
 // giveUp takes back what was planned for the places up to last.

@@ -18,7 +18,7 @@ func TestOwnerKnowsReservedHeldAndGone(t *testing.T) {
 	if !r.Holds(q.id, pos) || !r.Relocate(q.id, pos, from, to) {
 		t.Error("a reserved position is not held")
 	}
-	q.push(pos, newEntry(from, 1, 0, flagLogged), noTTL)
+	q.push(pos, newEntry(from, 1, 0, flagLogged), noTTL, nil)
 	q.mu.Lock()
 	if got := q.index.at(pos).ref; got != to {
 		t.Errorf("the push took the place from before: %v", got)

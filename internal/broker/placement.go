@@ -49,6 +49,7 @@ type stored struct {
 	body      int
 	arrived   int64
 	ttl       int64
+	known     *store.Record // the record, if it is in hand: spares the first reader a read
 }
 
 // push puts the message into its places and lets consumers have it.
@@ -56,9 +57,9 @@ func (p *placement) push(m *stored) {
 	for _, at := range p.places {
 		switch {
 		case at.logged && m.logged != (store.Ref{}):
-			at.queue.push(at.pos, newEntry(m.logged, m.body, m.arrived, flagLogged), m.ttl)
+			at.queue.push(at.pos, newEntry(m.logged, m.body, m.arrived, flagLogged), m.ttl, m.known)
 		case !at.logged && m.transient != (store.Ref{}):
-			at.queue.push(at.pos, newEntry(m.transient, m.body, m.arrived, 0), m.ttl)
+			at.queue.push(at.pos, newEntry(m.transient, m.body, m.arrived, 0), m.ttl, m.known)
 		}
 	}
 }

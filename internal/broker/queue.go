@@ -117,8 +117,9 @@ func (q *Queue) isFull() bool {
 }
 
 // push makes the message at a reserved position ready and delivers it if a consumer has
-// credit. ttl is the message's own, in milliseconds, negative if it has none.
-func (q *Queue) push(pos uint64, e entry, ttl int64) {
+// credit. ttl is the message's own, in milliseconds, negative if it has none. known is the
+// message's record if the caller has it in hand, else nil; it is not kept.
+func (q *Queue) push(pos uint64, e entry, ttl int64, known *store.Record) {
 	q.mu.Lock()
 	if q.deleted {
 		q.mu.Unlock()
@@ -134,7 +135,7 @@ func (q *Queue) push(pos uint64, e entry, ttl int64) {
 	}
 	q.index.put(pos, e)
 	if q.hasWorkLocked(s) {
-		q.dispatchLocked()
+		q.dispatchKnownLocked(pos, known)
 		return
 	}
 	q.mu.Unlock()

@@ -48,6 +48,10 @@ type dispatch struct {
 	settled  settlement
 	delivery Delivery
 	buf      []byte // for records that are no longer in memory
+
+	// known is the record of the message at knownPos, if whoever dispatches has it in hand.
+	known    *store.Record
+	knownPos uint64
 }
 
 func newDispatch() any {
@@ -65,11 +69,17 @@ func (d *dispatch) isEmpty() bool {
 // Whoever finds dispatching true leaves its message or credit behind and goes: the goroutine
 // that dispatches looks again, under the lock, before it says that it has ended. So there is
 // one at a time, which keeps the order, and nothing is left behind.
-func (q *Queue) dispatchLocked() {
+func (q *Queue) dispatchLocked() { q.dispatchKnownLocked(0, nil) }
+
+// dispatchKnownLocked is dispatchLocked by someone who has the record of the message at pos in
+// hand, if known is not nil, which saves reading it.
+func (q *Queue) dispatchKnownLocked(pos uint64, known *store.Record) {
 	q.dispatching = true
 	d := q.broker.dispatches.Get().(*dispatch)
+	d.known, d.knownPos = known, pos
 	ended := q.runRounds(d)
 	d.settled.flush(q)
+	d.known = nil
 	q.broker.dispatches.Put(d)
 	if !ended {
 		q.broker.worker.add(q)
@@ -172,7 +182,7 @@ func (q *Queue) pickLocked() *Consumer {
 
 // deliver reads one claimed message and hands it over.
 func (q *Queue) deliver(d *dispatch, c *claim) {
-	rec, err := q.read(c.pos, c.ref, &d.buf)
+	rec, err := d.record(q, c)
 	if err != nil {
 		c.outcome = damaged
 		c.consumer.receiver.Release()
@@ -185,6 +195,14 @@ func (q *Queue) deliver(d *dispatch, c *claim) {
 	if !c.consumer.receiver.Deliver(&d.delivery) {
 		c.outcome = refused
 	}
+}
+
+// record returns the record of a claimed message, which may be in hand already.
+func (d *dispatch) record(q *Queue, c *claim) (store.Record, error) {
+	if d.known != nil && d.knownPos == c.pos {
+		return *d.known, nil
+	}
+	return q.read(c.pos, c.ref, &d.buf)
 }
 
 // read returns the record of a held message. The cleaner may have moved it since ref was
