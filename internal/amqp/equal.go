@@ -21,15 +21,16 @@ func (t Table) Equal(o Table) bool {
 }
 
 // EqualValues reports whether two decoded field values are the same to
-// RabbitMQ: integers by value whatever their width, floats likewise,
-// everything else by type and content. An integer never equals a float.
+// RabbitMQ: numbers by value whatever their type, so that 1 equals 1.0,
+// everything else by type and content.
 func EqualValues(a, b any) bool {
 	if x, ok := AsInt(a); ok {
-		y, ok := AsInt(b)
-		return ok && x == y
+		if y, ok := AsInt(b); ok {
+			return x == y
+		}
 	}
-	if x, ok := asFloat(a); ok {
-		y, ok := asFloat(b)
+	if x, ok := asNumber(a); ok {
+		y, ok := asNumber(b)
 		return ok && x == y
 	}
 	switch a := a.(type) {
@@ -89,7 +90,10 @@ func AsInt(v any) (n int64, ok bool) {
 	return 0, false
 }
 
-func asFloat(v any) (f float64, ok bool) {
+func asNumber(v any) (f float64, ok bool) {
+	if n, ok := AsInt(v); ok {
+		return float64(n), true
+	}
 	switch v := v.(type) {
 	case float32:
 		return float64(v), true

@@ -209,16 +209,24 @@ func (v RawValue) Elements() iter.Seq[RawValue] {
 	}
 }
 
-// Equal reports whether two values are the same to RabbitMQ: integers by
-// value whatever their width, floats likewise, everything else by type and
-// content.
+func (v RawValue) number() (float64, bool) {
+	if n, ok := v.Int(); ok {
+		return float64(n), true
+	}
+	return v.Float()
+}
+
+// Equal reports whether two values are the same to RabbitMQ's headers exchange:
+// numbers by value whatever their type, so that 1 equals 1.0, everything else
+// by type and content.
 func (v RawValue) Equal(o RawValue) bool {
 	if a, ok := v.Int(); ok {
-		b, ok := o.Int()
-		return ok && a == b
+		if b, ok := o.Int(); ok {
+			return a == b
+		}
 	}
-	if a, ok := v.Float(); ok {
-		b, ok := o.Float()
+	if a, ok := v.number(); ok {
+		b, ok := o.number()
 		return ok && a == b
 	}
 	if v.Type != o.Type {

@@ -36,7 +36,7 @@ func (q *Queue) deadLetter(positions []uint64, reason deathReason) {
 	l.begin(q, s, x, reason)
 	for _, pos := range positions {
 		l.add(pos)
-		if len(l.sources) == letterBatch || l.bytes >= letterBytes {
+		if len(l.sources) == letterBatch || l.bytes >= letterBytes || l.limited {
 			l.send()
 		}
 	}
@@ -102,6 +102,7 @@ type deadLetterer struct {
 	headers    []byte
 	props      []byte
 	buf        []byte
+	limited    bool  // a queue in the group may be full once the group has arrived
 	appended   int   // how many messages batch.Refs will have
 	delayed    int   // how many are delayed
 	due        int64 // the earliest of them
@@ -153,17 +154,36 @@ func (l *deadLetterer) write(m *store.Message) {
 	}
 	history := l.edit(m)
 	l.findRoute(history)
+	refused := l.dropFull()
 	for _, x := range l.route.delayed {
 		l.addDelayed(x)
 	}
 	if len(l.route.queues) > 0 {
 		l.addReady()
 	}
-	if len(l.route.queues)+len(l.route.delayed) == 0 {
+	switch {
+	case len(l.route.queues)+len(l.route.delayed) > 0:
+		l.broker.counters.deadLettered.Add(1)
+	case refused == 0:
 		l.broker.counters.deadDropped.Add(1)
-		return
 	}
-	l.broker.counters.deadLettered.Add(1)
+	l.broker.counters.deadDropped.Add(uint64(refused))
+}
+
+// dropFull takes the queues that refuse messages now out of the route and returns how many they
+// were. [rmq reject-publish]
+func (l *deadLetterer) dropFull() (refused int) {
+	open := l.route.queues[:0]
+	for _, q := range l.route.queues {
+		if q.isFull() {
+			refused++
+			continue
+		}
+		l.limited = l.limited || q.settings.Load().refuses()
+		open = append(open, q)
+	}
+	l.route.queues = open
+	return refused
 }
 
 // edit makes l.message out of m: new headers, new address, no expiration. It returns the new
@@ -326,5 +346,6 @@ func (l *deadLetterer) reset() {
 	l.sources = l.sources[:0]
 	l.letters = l.letters[:0]
 	l.batch.Reset()
+	l.limited = false
 	l.bytes, l.appended, l.delayed, l.due = 0, 0, 0, 0
 }

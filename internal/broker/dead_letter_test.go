@@ -293,6 +293,26 @@ func TestDeadLetterToNowhereIsCounted(t *testing.T) {
 	}
 }
 
+func TestDeadLettersDoNotOverfillAQueueThatRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.queue("full", amqp.Table{"x-max-length": int32(2), "x-overflow": "reject-publish"})
+	r.queue("q", deadTo("", "x-dead-letter-routing-key", "full", "x-max-length", int32(6)))
+	for _, body := range []string{"a", "b", "c", "d", "e", "f"} {
+		r.publish("", "q", body)
+	}
+	var held []uint64
+	for range 6 {
+		d, _, _, _ := r.find("q").Get(false)
+		held = append(held, d.Pos)
+	}
+	r.find("q").Reject(held)
+	r.wantDrained("full", "a", "b")
+	if got := r.Stats(); got.DeadDropped != 4 || got.DeadLettered != 2 {
+		t.Errorf("got %d dropped, %d dead-lettered", got.DeadDropped, got.DeadLettered)
+	}
+}
+
 func TestDeadLetterToDelayedExchangeWaitsOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, r *rig) {

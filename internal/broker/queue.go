@@ -107,7 +107,7 @@ func (q *Queue) abandon(pos uint64) {
 // isFull reports whether one more message is refused [rmq reject-publish].
 func (q *Queue) isFull() bool {
 	s := q.settings.Load()
-	if s.overflow == dropHead || s.maxLength < 0 && s.maxBytes < 0 {
+	if !s.refuses() {
 		return false
 	}
 	q.mu.Lock()

@@ -24,6 +24,11 @@ type queueSettings struct {
 	dlxKey    string // routing key instead of the message's own
 }
 
+// refuses reports whether the queue refuses messages when it is full [rmq reject-publish].
+func (s *queueSettings) refuses() bool {
+	return s.overflow != dropHead && (s.maxLength >= 0 || s.maxBytes >= 0)
+}
+
 // isExceeded reports whether the queue has more than it may keep.
 func (s *queueSettings) isExceeded(x *index) bool {
 	return s.overflow == dropHead &&

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/store"
@@ -40,7 +41,8 @@ const (
 func (p *Publisher) NewTx() *Tx { return &Tx{publisher: p} }
 
 // Publish adds a message, which is copied. Errors are those of [Publisher.Publish] and end the
-// channel. It is routed at commit, and a delay counts from there.
+// channel. It is routed at commit, and a delay counts from there. If its exchange is deleted
+// before the commit, nobody takes it.
 func (t *Tx) Publish(m *Message) error {
 	if err := t.publisher.accept(m); err != nil {
 		return err
@@ -126,7 +128,15 @@ func (c *txCommit) add(t *txMessage) error {
 		Exchange: t.exchange, RoutingKey: t.key, Props: t.props,
 		Properties: &properties, Body: t.body, Mandatory: t.mandatory,
 	}
-	if err := p.accept(&m); err != nil {
+	err := p.accept(&m)
+	var e *amqp.Error
+	switch {
+	case errors.As(err, &e) && e.Code == amqp.NotFound: // deleted after the publish
+		if t.mandatory {
+			c.returned = append(c.returned, t.returned())
+		}
+		return nil
+	case err != nil:
 		return err
 	}
 	if len(t.exchange) == 0 && isReplyAddress(t.key) {

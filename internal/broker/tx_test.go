@@ -106,6 +106,31 @@ func TestTxRollbackForgetsAllOfIt(t *testing.T) {
 	})
 }
 
+func TestTxToAnExchangeThatIsGoneIsUnroutable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.queue("q", nil, "durable")
+	if err := r.ExchangeDeclare(ExchangeSpec{Name: "x", Type: "fanout"}); err != nil {
+		t.Fatal(err)
+	}
+	tx := r.p.NewTx()
+	lost := newMessage("x", "", "lost")
+	lost.Mandatory = true
+	for _, m := range []*Message{lost, newMessage("x", "", "quiet"), newMessage("", "q", "taken")} {
+		if err := tx.Publish(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.ExchangeDelete("x", false); err != nil {
+		t.Fatal(err)
+	}
+	returned, err := tx.Commit()
+	if err != nil || len(returned) != 1 || string(returned[0].Body) != "lost" {
+		t.Errorf("got %+v, %v", returned, err)
+	}
+	r.wantDrained("q", "taken")
+}
+
 func TestTxPublishRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
