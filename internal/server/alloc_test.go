@@ -80,13 +80,12 @@ func newFrameConn(t *testing.T) *frameConn {
 	if c.session, err = s.cfg.Broker.Connect("/", "guest"); err != nil {
 		t.Fatal(err)
 	}
-	written := make(chan struct{})
-	go c.write(written)
+	go c.write()
 	t.Cleanup(func() {
 		c.release()
 		c.kill()
 		c.out.finish(c.since)
-		<-written
+		<-c.written
 	})
 	return c
 }

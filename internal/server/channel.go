@@ -58,8 +58,12 @@ func (c *conn) openChannel(f wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	if id == wire.ChannelCloseOkID {
+	switch id {
+	case wire.ChannelCloseOkID:
 		return nil // of a channel that both sides closed at once
+	case wire.ChannelCloseID:
+		c.send(f.Channel, &wire.ChannelCloseOk{}) // a second one, as RabbitMQ takes it
+		return nil
 	}
 	if id != wire.ChannelOpenID {
 		return inMethod(amqp.Errorf(amqp.ChannelError, "expected 'channel.open'"), id)

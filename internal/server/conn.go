@@ -53,6 +53,7 @@ type conn struct {
 	unpark  chan struct{} // capacity 1: a parked reader looks again
 	killed  chan struct{} // closed by kill
 	once    sync.Once     // of kill
+	written chan struct{} // closed when the writer has ended
 
 	peer     peer
 	session  *broker.Session
@@ -98,6 +99,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		out:      newOutput(nc, s.cfg.OutputHigh, s.cfg.WriteTimeout),
 		unpark:   make(chan struct{}, 1),
 		killed:   make(chan struct{}),
+		written:  make(chan struct{}),
 		channels: map[uint16]*channel{},
 	}
 	c.out.drained = func() { go c.resume() }
@@ -109,17 +111,16 @@ func newConn(s *Server, nc net.Conn) *conn {
 // serve runs the connection to its end. It is the reader.
 func (c *conn) serve() {
 	defer c.nc.Close()
-	written := make(chan struct{})
-	go c.write(written)
+	go c.write()
 	c.read()
 	// What was said last must reach the client, if the client reads.
 	c.out.finish(time.Now().Add(c.server.cfg.CloseTimeout))
-	<-written
+	<-c.written
 }
 
 // write runs the writer.
-func (c *conn) write(done chan struct{}) {
-	defer close(done)
+func (c *conn) write() {
+	defer close(c.written)
 	err := c.out.run()
 	open := phase(c.phase.Load()) == phaseOpen
 	if first := c.kill(); !first || !open || err == nil {

@@ -85,6 +85,16 @@ func (c *conn) linger(framed bool) {
 	_, _ = io.Copy(io.Discard, c.nc)
 }
 
+// hangUp ends our side of the conversation at once, once what was said is
+// written, and reads on so that the client gets to see it.
+func (c *conn) hangUp() {
+	c.out.finish(time.Now().Add(c.server.cfg.CloseTimeout))
+	<-c.written
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		c.linger(false)
+	}
+}
+
 // stillOpen answers the methods that count after a close method was sent. It
 // returns false when the conversation is over. [amqp connection.close]
 func (c *conn) stillOpen(f wire.Frame) bool {

@@ -217,6 +217,9 @@ func TestSettlesOfMany(t *testing.T) {
 		{"nack up to", []wire.Method{&wire.BasicNack{DeliveryTag: 3, Multiple: true}}, []string{"4"}},
 		{"nack and requeue up to", []wire.Method{&wire.BasicNack{DeliveryTag: 3, Multiple: true, Requeue: true}},
 			[]string{"1", "2", "3", "4"}},
+		{"requeue, then ack", []wire.Method{
+			&wire.BasicReject{DeliveryTag: 1, Requeue: true}, &wire.BasicAck{DeliveryTag: 2},
+		}, []string{"1", "3", "4"}},
 		{"each way", []wire.Method{
 			&wire.BasicAck{DeliveryTag: 1}, &wire.BasicNack{DeliveryTag: 2}, &wire.BasicNack{DeliveryTag: 3, Requeue: true},
 		}, []string{"3", "4"}},
@@ -434,6 +437,13 @@ func TestUnsettledDeliveriesReturn(t *testing.T) {
 				tt.leave(p)
 				synctest.Wait()
 				other := s.pipe().open(0).channel(1)
+				other.send(1, &wire.QueueDeclare{Queue: "q", Passive: true})
+				var ok wire.QueueDeclareOk
+				other.expect(1, &ok)
+				if ok.MessageCount != 2 || ok.ConsumerCount != 0 {
+					t.Errorf("queue has %d messages and %d consumers, want 2 and none",
+						ok.MessageCount, ok.ConsumerCount)
+				}
 				for _, body := range []string{"1", "3"} {
 					if d := other.get(1, "q", body); !d.Redelivered {
 						t.Errorf("%s is not marked redelivered", body)

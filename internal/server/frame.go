@@ -155,6 +155,8 @@ func (ch *channel) handleClosing(f wire.Frame) error {
 		ch.c.removeChannel(ch)
 	case id == wire.ChannelCloseID:
 		return ch.reply(&wire.ChannelCloseOk{})
+	case id == wire.ChannelOpenID:
+		return inMethod(amqp.Errorf(amqp.ChannelError, "second 'channel.open' seen"), id)
 	}
 	return nil
 }

@@ -50,8 +50,7 @@ func (ch *channel) handleTxCommit() error {
 	t.passSettles(ch)
 	returned, err := t.tx.Commit()
 	if err != nil {
-		t.rollback(ch)
-		return err
+		return err // ends the channel, which rolls back
 	}
 	for i := range returned {
 		ch.returnMessage(returned[i].ExchangeAndKey, returned[i].Props, returned[i].Body)

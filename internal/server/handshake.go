@@ -253,7 +253,7 @@ func (c *conn) noteHandshake(err error) {
 	switch {
 	case errors.As(err, &wrong):
 		c.note(eventWrongHeader, slog.LevelWarn, "closing connection: not AMQP 0-9-1", slog.Any("err", err))
-		c.linger(false)
+		c.hangUp()
 	case errors.Is(err, errRefused):
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.note(eventHandshakeTimeout, slog.LevelWarn, "closing connection: handshake took too long",

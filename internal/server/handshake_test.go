@@ -1,6 +1,8 @@
 package server
 
 import (
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -207,6 +209,37 @@ func TestHandshakeTakesHeartbeats(t *testing.T) {
 		p.send(0, &wire.ConnectionOpen{VirtualHost: "/"})
 		p.expect(0, &wire.ConnectionOpenOk{})
 		time.Sleep(time.Hour) // without an interval silence is fine
+		p.channel(1).close()
+	})
+}
+
+// TestWrongHeaderIsAnsweredAndHungUpOn: a client that probes for another protocol must not
+// wait for a time-out to learn that it is not spoken here. [amqp 4.2.2]
+func TestWrongHeaderIsAnsweredAndHungUpOn(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(c *Config) { c.CloseTimeout = time.Hour }).listen()
+	nc, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(nc) // ends with our half of the conversation
+	if err != nil || string(got) != wire.ProtocolHeader {
+		t.Errorf("got %q, %v, want our protocol header and the end", got, err)
+	}
+}
+
+// TestSecondCloseOfAChannelIsAnswered as on RabbitMQ: the two may have crossed.
+func TestSecondCloseOfAChannelIsAnswered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		p := newTestServer(t).pipe().open(0).channel(1)
+		p.send(1, &wire.ChannelClose{}, &wire.ChannelClose{})
+		p.expect(1, &wire.ChannelCloseOk{})
+		p.expect(1, &wire.ChannelCloseOk{})
 		p.channel(1).close()
 	})
 }

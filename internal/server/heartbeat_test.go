@@ -98,6 +98,22 @@ func TestNoHeartbeatsWhenTheClientWantsNone(t *testing.T) {
 	})
 }
 
+// Nothing looks after a connection that is gone.
+func TestWatchEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		s := newTestServer(t)
+		p := s.pipe().open(10)
+		w := &s.snapshot()[0].watch
+		p.close()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.stopped || w.timer.Stop() {
+			t.Error("the watch goes on")
+		}
+	})
+}
+
 // A client that stops in the middle of a publish is silent like any other.
 func TestHalfAPublishIsCutOff(t *testing.T) {
 	t.Parallel()
