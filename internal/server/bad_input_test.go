@@ -104,11 +104,6 @@ func badInputs() []badInput {
 		}, code: amqp.UnexpectedFrame, text: "expected method frame, got non method frame instead"},
 		{name: "open twice", play: func(p *script) { p.send(1, &wire.ChannelOpen{}) },
 			code: amqp.ChannelError, text: "second 'channel.open' seen", method: wire.ChannelOpenID},
-		{name: "open before close-ok", play: func(p *script) {
-			p.send(1, &wire.QueueDeclare{Queue: "missing", Passive: true})
-			p.expect(1, &wire.ChannelClose{})
-			p.send(1, &wire.ChannelOpen{})
-		}, code: amqp.ChannelError, text: "second 'channel.open' seen", method: wire.ChannelOpenID},
 		{name: "channel beyond channel-max", play: func(p *script) { p.send(2048, &wire.ChannelOpen{}) },
 			code: amqp.NotAllowed, text: "beyond the negotiated channel_max (2047)", method: wire.ChannelOpenID},
 		{name: "highest channel number", play: func(p *script) { p.send(65535, &wire.ChannelOpen{}) },

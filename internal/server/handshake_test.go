@@ -243,3 +243,19 @@ func TestSecondCloseOfAChannelIsAnswered(t *testing.T) {
 		p.channel(1).close()
 	})
 }
+
+// TestOpenOfAChannelBeforeItsCloseOk is refused, not passed over: the client would wait for ever.
+func TestOpenOfAChannelBeforeItsCloseOk(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		p := newTestServer(t).pipe().open(0).channel(1)
+		p.send(1, &wire.QueueDeclare{Queue: "missing", Passive: true})
+		p.expect(1, &wire.ChannelClose{})
+		p.send(1, &wire.ChannelOpen{})
+		var m wire.ConnectionClose
+		p.expect(0, &m)
+		if m.ReplyCode != amqp.ChannelError || !strings.Contains(m.ReplyText, "second 'channel.open' seen") {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
