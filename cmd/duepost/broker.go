@@ -3,52 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
-	"syscall"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// defaultURL is where serve listens unless told otherwise.
-const defaultURL = "amqp://guest:guest@127.0.0.1:5672/"
-
-// brokerURL is the flag that every client verb has.
-type brokerURL struct {
-	URL string `name:"url" default:"amqp://guest:guest@127.0.0.1:5672/" help:"The broker, any that speaks AMQP 0-9-1."`
-}
-
-// dial connects and turns the usual faults into errors with a hint.
-func (b brokerURL) dial(verb string) (*amqp.Connection, error) {
-	uri, err := amqp.ParseURI(b.URL)
-	if err != nil {
-		return nil, &usageError{fmt.Errorf("--url: %w", err),
-			"the form is amqp://USER:PASSWORD@HOST:PORT/VHOST"}
-	}
-	props := amqp.NewConnectionProperties()
-	props.SetClientConnectionName("duepost " + verb)
-	conn, err := amqp.DialConfig(b.URL, amqp.Config{Properties: props})
-	if err == nil {
-		return conn, nil
-	}
-	err = fmt.Errorf("connect to %s:%d: %w", uri.Host, uri.Port, err)
-	return nil, &hintedError{err: err, hint: dialHint(err), code: exitFailed}
-}
-
-func dialHint(err error) string {
-	var netErr net.Error
-	var said *amqp.Error
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there; `duepost serve` starts a broker, --url names another one"
-	case errors.As(err, &said) && said.Code == amqp.AccessRefused:
-		return "user or password is not right; a user named guest is let in from loopback only"
-	case errors.As(err, &said) && said.Code == amqp.NotAllowed:
-		return "the last part of --url is the vhost; / alone stands for the default one"
-	case errors.As(err, &netErr) && netErr.Timeout():
-		return "the host does not answer; is the address right, and a firewall between?"
-	}
-	return ""
-}
+const delayedType = "x-delayed-message"
 
 // isPlugin tells RabbitMQ, whose delayed exchange is a plugin with limits of its own.
 func isPlugin(conn *amqp.Connection) bool {
@@ -63,8 +23,7 @@ func declareQueue(conn *amqp.Connection, queue string) error {
 		return fmt.Errorf("open channel: %w", err)
 	}
 	_, err = ch.QueueDeclare(queue, true, false, false, false, nil)
-	var said *amqp.Error
-	if errors.As(err, &said) && said.Code == amqp.PreconditionFailed {
+	if isCode(err, amqp.PreconditionFailed) {
 		return nil
 	}
 	if err != nil {
@@ -80,8 +39,7 @@ func queueExists(conn *amqp.Connection, queue string) (bool, error) {
 		return false, fmt.Errorf("open channel: %w", err)
 	}
 	_, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	var said *amqp.Error
-	if errors.As(err, &said) && said.Code == amqp.NotFound {
+	if isCode(err, amqp.NotFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -92,15 +50,69 @@ func queueExists(conn *amqp.Connection, queue string) (bool, error) {
 
 // declareDelayed declares a durable delayed exchange of the given inner type.
 func declareDelayed(ch *amqp.Channel, exchange, inner string) error {
-	err := ch.ExchangeDeclare(exchange, "x-delayed-message", true, false, false, false,
+	err := ch.ExchangeDeclare(exchange, delayedType, true, false, false, false,
 		amqp.Table{"x-delayed-type": inner})
 	if err == nil {
 		return nil
 	}
 	hint := fmt.Sprintf("an exchange %q of another kind may exist already", exchange)
-	var said *amqp.Error
-	if errors.As(err, &said) && said.Code == amqp.CommandInvalid {
-		hint = "this broker has no delayed exchange; `duepost serve` has one built in"
+	if isUnknownType(err) {
+		hint = noDelayedExchanges
 	}
 	return &hintedError{fmt.Errorf("declare delayed exchange %q: %w", exchange, err), hint, exitFailed}
+}
+
+const noDelayedExchanges = "this broker has no delayed exchange; `duepost serve` has one built in"
+
+// answer is what could be found out.
+type answer int
+
+const (
+	unknown answer = iota
+	yes
+	no
+)
+
+// delays finds out whether an exchange delays, without changing anything. A passive declare only
+// says whether it is there. What its type is, a declare of the type in question tells: the broker
+// compares it with what is there, the type first, and names what differs. An exchange deleted
+// between the two would be made anew.
+func delays(conn *amqp.Connection, exchange string) (answer, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return unknown, fmt.Errorf("open channel: %w", err)
+	}
+	defer ch.Close() // closed already where the broker refused
+	// A passive declare ignores the type [amqp exchange.declare.passive].
+	if err := ch.ExchangeDeclarePassive(exchange, delayedType, true, false, false, false, nil); err != nil {
+		return unknown, fmt.Errorf("look up exchange %q: %w", exchange, err)
+	}
+	err = ch.ExchangeDeclare(exchange, delayedType, true, false, false, false,
+		amqp.Table{"x-delayed-type": "direct"})
+	var said *amqp.Error
+	switch {
+	case err == nil:
+		return yes, nil
+	case isUnknownType(err):
+		return no, nil
+	case isCode(err, amqp.AccessRefused):
+		return unknown, nil // this user may publish, but not declare
+	case errors.As(err, &said) && said.Code == amqp.PreconditionFailed && strings.Contains(said.Reason, "inequivalent arg 'type'"):
+		return no, nil
+	case isCode(err, amqp.PreconditionFailed):
+		return yes, nil // what differs is something else
+	}
+	return unknown, fmt.Errorf("look up type of exchange %q: %w", exchange, err)
+}
+
+// isUnknownType tells the answer of a broker without delayed exchanges: 503 or 406 by its age.
+func isUnknownType(err error) bool {
+	var said *amqp.Error
+	return errors.As(err, &said) && (said.Code == amqp.CommandInvalid ||
+		said.Code == amqp.PreconditionFailed && strings.Contains(said.Reason, "unknown exchange type"))
+}
+
+func isCode(err error, code int) bool {
+	var said *amqp.Error
+	return errors.As(err, &said) && said.Code == code
 }

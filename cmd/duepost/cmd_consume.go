@@ -63,8 +63,8 @@ func (c *consumeCmd) Run(ctx context.Context, p process) error {
 	}
 	n, err := c.print(ctx, ch, queue, p.stdout)
 	if errors.Is(err, context.DeadlineExceeded) && n < c.Count {
-		return &hintedError{fmt.Errorf("consume from queue %q: got %d of %d messages in %v",
-			queue, n, c.Count, c.Timeout), "", exitUnmet}
+		return &hintedError{fmt.Errorf("consume from queue %q: got %d of %d messages in %s",
+			queue, n, c.Count, human(c.Timeout)), "", exitUnmet}
 	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("consume from queue %q: %w", queue, err)
@@ -164,15 +164,19 @@ func consumerEnd(closed <-chan *amqp.Error) error {
 }
 
 func (c *consumeCmd) printOne(w io.Writer, d amqp.Delivery, now time.Time) error {
-	due, delayed := dueOf(d.Headers)
+	due := dueOf(d.Headers)
 	if c.JSON {
-		return json.NewEncoder(w).Encode(printedDelivery(d, now, due, delayed))
+		return json.NewEncoder(w).Encode(printedDelivery(d, now, due))
 	}
 	var note string
-	if late := now.Sub(due).Milliseconds(); delayed && late >= 0 {
-		note = fmt.Sprintf("  (%d ms after due)", late)
-	} else if delayed {
+	switch late := now.Sub(due.expected).Milliseconds(); {
+	case !due.known:
+	case late < 0:
 		note = fmt.Sprintf("  (%d ms BEFORE due)", -late)
+	case due.past:
+		note = fmt.Sprintf("  (due in the past, %d ms after it was published)", late)
+	default:
+		note = fmt.Sprintf("  (%d ms after due)", late)
 	}
 	if d.Redelivered {
 		note += "  (redelivered)"
@@ -193,32 +197,42 @@ type printedLine struct {
 	Body        string     `json:"body"`
 }
 
-func printedDelivery(d amqp.Delivery, now, due time.Time, delayed bool) printedLine {
+func printedDelivery(d amqp.Delivery, now time.Time, due dueTime) printedLine {
 	const layout = "2006-01-02T15:04:05.000Z07:00"
 	line := printedLine{
 		Received: now.Format(layout), Exchange: d.Exchange, RoutingKey: d.RoutingKey,
 		Redelivered: d.Redelivered, Headers: d.Headers, Body: string(d.Body),
 	}
-	if delayed {
-		late := now.UnixMilli() - due.UnixMilli()
-		line.Due, line.LateMillis = due.Format(layout), &late
+	if due.known {
+		late := now.UnixMilli() - due.expected.UnixMilli()
+		line.Due, line.LateMillis = due.stated.Format(layout), &late
 	}
 	return line
 }
 
-// dueOf is the instant a released message was due. It is in the headers that publish sets: the
-// absolute time, or the publisher's clock and the delay, which a broker negates when it has
-// served it. Messages of other publishers have no such stamp and no known due.
-func dueOf(h amqp.Table) (time.Time, bool) {
+// dueTime is when a released message was due.
+type dueTime struct {
+	known    bool      // messages of other publishers have no stamp that tells
+	past     bool      // it was due before it was published
+	stated   time.Time // what the publisher asked for
+	expected time.Time // the earliest it could be handed over: not before it was published
+}
+
+// dueOf reads the headers that publish sets: the absolute time, or the publisher's clock and the
+// delay, which a broker negates when it has served it.
+func dueOf(h amqp.Table) dueTime {
+	ms, stamped := integer(h[publishedHeader])
+	published := time.UnixMilli(ms)
 	if at, ok := integer(h[deliveryTimeHeader]); ok {
-		return time.UnixMilli(at), true
+		due := time.UnixMilli(at)
+		if stamped && due.Before(published) {
+			return dueTime{known: true, past: true, stated: due, expected: published}
+		}
+		return dueTime{known: true, stated: due, expected: due}
 	}
-	published, stamped := integer(h[publishedHeader])
 	delay, delayed := integer(h[delayHeader])
-	if !stamped || !delayed {
-		return time.Time{}, false
-	}
-	return time.UnixMilli(published + max(delay, -delay)), true
+	due := time.UnixMilli(ms + max(delay, -delay))
+	return dueTime{known: stamped && delayed, stated: due, expected: due}
 }
 
 func integer(v any) (int64, bool) {

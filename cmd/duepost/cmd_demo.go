@@ -18,7 +18,7 @@ func (c *demoCmd) Run(ctx context.Context, p process) error {
 	if c.Pace < 0.1 || c.Pace > 100 {
 		return &usageError{errors.New("--pace: must be from 0.1 to 100"), ""}
 	}
-	_, noColor := p.lookupEnv("NO_COLOR")
+	_, noColor := lookup(p.environ, "NO_COLOR")
 	f, isFile := p.stdout.(*os.File)
 	report, err := demo.Run(ctx, demo.Options{
 		Out: p.stdout, Pace: c.Pace, Color: isFile && !noColor && isTerminal(f),

@@ -26,9 +26,9 @@ type serveCmd struct {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, p process) error {
+func (c *serveCmd) Run(ctx context.Context, p process, vars *settings) error {
 	if err := c.Settings.Validate(); err != nil {
-		return &usageError{err, "duepost serve --help; --print-config shows the settings in force"}
+		return &usageError{err, vars.explain(err, "duepost serve --help; --print-config shows the settings in force")}
 	}
 	if c.PrintConfig {
 		text, err := c.Settings.JSON()

@@ -2,38 +2,8 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
-
-// delayFlag is a duration that also knows days: 5s, 1h30m, 7d, 1d12h.
-type delayFlag time.Duration
-
-// UnmarshalText parses a delay; 0 and below are refused.
-func (d *delayFlag) UnmarshalText(text []byte) error {
-	s := string(text)
-	var days time.Duration
-	if n, rest, ok := strings.Cut(s, "d"); ok {
-		count, err := strconv.ParseUint(n, 10, 16) // 179 years, well within a Duration
-		if err != nil {
-			return fmt.Errorf("%q is not a delay such as 5s, 1h30m, 7d", s)
-		}
-		days, s = time.Duration(count)*24*time.Hour, rest
-	}
-	var v time.Duration
-	if s != "" || days == 0 {
-		var err error
-		if v, err = time.ParseDuration(s); err != nil {
-			return fmt.Errorf("%q is not a delay such as 5s, 1h30m, 7d", text)
-		}
-	}
-	if v += days; v <= 0 {
-		return fmt.Errorf("%q must be above 0", text)
-	}
-	*d = delayFlag(v)
-	return nil
-}
 
 // dueFlag is an instant, absolute or the next time of day.
 type dueFlag time.Time

@@ -5,25 +5,6 @@ import (
 	"time"
 )
 
-func TestDelayFlag(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{
-		"5s": 5 * time.Second, "1h30m": 90 * time.Minute, "7d": 7 * 24 * time.Hour,
-		"1d12h": 36 * time.Hour, "250ms": 250 * time.Millisecond, "20000d": 20000 * 24 * time.Hour,
-	} {
-		var got delayFlag
-		if err := got.UnmarshalText([]byte(text)); err != nil || time.Duration(got) != want {
-			t.Errorf("%s = %v, %v, want %v", text, time.Duration(got), err, want)
-		}
-	}
-	for _, text := range []string{"", "5", "d", "0s", "0d", "-5s", "-1d", "1.5d", "soon", "5s5", "99999d"} {
-		var got delayFlag
-		if err := got.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q = %v, want an error", text, time.Duration(got))
-		}
-	}
-}
-
 func TestParseDue(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("", 2*3600)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/duepost/duepost/internal/daemon"
 )
@@ -47,7 +48,8 @@ func report(w io.Writer, err error) int {
 		return exitDone
 	}
 	if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("interrupted: %w", err)
+		fmt.Fprintf(w, "duepost: interrupted: %s\n", strings.TrimSuffix(err.Error(), ": context canceled"))
+		return exitFailed
 	}
 	fmt.Fprintf(w, "duepost: %v\n", err)
 	var hinted interface{ Hint() string }

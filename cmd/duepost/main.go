@@ -23,18 +23,20 @@ type cli struct {
 	Consume consumeCmd `cmd:"" help:"Print the messages of a queue, with how late each one came."`
 	Bench   benchCmd   `cmd:"" help:"Load any AMQP 0-9-1 broker and print one JSON line per result."`
 	Version versionCmd `cmd:"" help:"Print version, Go version and platform."`
+
+	ShowVersion versionFlag `name:"version" help:"Same as the verb version."`
 }
 
 // process is what a run has of the outside world, so that tests can give it another one.
 type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	lookupEnv      func(name string) (string, bool)
+	environ        []string // NAME=VALUE
 }
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], process{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(),
 	}))
 }
 
@@ -45,7 +47,7 @@ func run(ctx context.Context, args []string, p process) int {
 
 	var app cli
 	var exited *int
-	vars := &settings{lookupEnv: p.lookupEnv, variables: map[*kong.Flag]string{}}
+	vars := newSettings(p.environ)
 	unspecified := len(args) == 0
 	if unspecified {
 		args = []string{"--help"}
@@ -60,23 +62,27 @@ func run(ctx context.Context, args []string, p process) int {
 		kong.ValueFormatter(vars.help),
 		kong.Resolvers(vars),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(p),
+		kong.Bind(p, vars),
 	)
 	if err != nil {
 		return report(p.stderr, err)
 	}
 	// Help is printed by a flag hook that ends the process: here it only notes the code, so the
 	// rest of the parse is of no interest.
-	verb, err := parser.Parse(args)
+	verb, err := parser.Parse(joinNegatives(parser.Model, args))
 	switch {
 	case unspecified:
 		return exitUsage
 	case exited != nil:
 		return *exited
 	}
-	if err != nil {
-		return report(p.stderr, &usageError{err: err, hint: usageHint(parser.Model, args[0])})
+	if vars.fault != nil {
+		return report(p.stderr, &usageError{vars.fault, "docs/CONFIGURATION.md shows such a file"})
 	}
+	if err != nil {
+		return report(p.stderr, &usageError{err, vars.explain(err, usageHint(parser.Model, args[0]))})
+	}
+	vars.warnUnknown(p.stderr)
 	return report(p.stderr, verb.Run())
 }
 

@@ -23,10 +23,11 @@ type outcome struct {
 func runWith(t *testing.T, env map[string]string, stdin string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), args, process{
-		stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
-		lookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-	})
+	p := process{stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr}
+	for name, v := range env {
+		p.environ = append(p.environ, name+"="+v)
+	}
+	code := run(t.Context(), args, p)
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
@@ -90,7 +91,16 @@ func TestUsageErrors(t *testing.T) {
 		{"publish --to a --url http://x hello", []string{"--url", "amqp://USER:PASSWORD@HOST:PORT/VHOST"}},
 		{"consume", []string{"needs --queue NAME or --bind EXCHANGE:KEY"}},
 		{"consume --bind news", []string{`--bind: "news" is not EXCHANGE:KEY`}},
-		{"consume --queue a --count=-1", []string{"must not be negative"}},
+		{"publish --to a --in -5s hello", []string{`--in: "-5s" must be above 0`}},
+		{"publish --to a --in -1d hello", []string{`--in: "-1d" must be above 0`}},
+		{"publish --to a --count -1 hello", []string{"--count: is -1, must be at least 1"}},
+		{"publish --to a -n -1 hello", []string{"--count: is -1, must be at least 1"}},
+		{"publish --exchange a --declare bogus hello", []string{`--declare: "bogus" is not one of direct, fanout, topic, headers`}},
+		{"serve --stop-timeout -5s", []string{"stop-timeout: is -5s, must be above 0"}},
+		{"serve --max-parked -5", []string{"max-parked: is -5, must be at least 1"}},
+		{"consume --queue a --count -1", []string{"must not be negative"}},
+		{"consume --queue a --timeout -1s", []string{"must not be negative"}},
+		{"bench --delay-min -5s", []string{"delays: from -5s to 20s"}},
 		{"bench --size 8", []string{"size: is 8, must be at least 32"}},
 		{"bench nonsense", []string{"nonsense"}},
 		{"demo --pace 0", []string{"--pace: must be from 0.1 to 100"}},
@@ -129,7 +139,10 @@ func TestNoBroker(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	if got := runWith(t, nil, "", "version"); got.code != 0 || !strings.HasPrefix(got.stdout, "duepost ") {
-		t.Errorf("version: exit code %d, stdout %q", got.code, got.stdout)
+	for _, form := range []string{"version", "--version"} {
+		got := runWith(t, nil, "", form)
+		if got.code != 0 || !strings.HasPrefix(got.stdout, "duepost ") || strings.Count(got.stdout, "\n") != 1 || got.stderr != "" {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want one line", form, got.code, got.stdout, got.stderr)
+		}
 	}
 }

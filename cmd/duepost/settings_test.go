@@ -78,7 +78,7 @@ func TestFlagsBeatEnvironmentBeatsFile(t *testing.T) {
 	}
 	shown := printed(t, env, "--http-addr", "127.0.0.1:3002")
 	for name, want := range map[string]any{
-		"frame-max": 8192.0, "heartbeat": "1m0s",
+		"frame-max": 8192.0, "heartbeat": "1m",
 		"data-dir": "file", "stop-timeout": "3s", "max-connections": 7.0,
 		"amqp-addr": "127.0.0.1:2001", "log-format": "json",
 		"http-addr": "127.0.0.1:3002", "log-level": "info", "default-pass": "********",
@@ -111,13 +111,15 @@ func TestBadConfiguration(t *testing.T) {
 			[]string{`unknown setting "datadir"`, `unknown setting "port"`, "allowed are: data-dir, amqp-addr"}},
 		{"not for files", map[string]string{"DUEPOST_CONFIG": file("p", `{"print-config": true}`)},
 			[]string{`unknown setting "print-config"`}},
-		{"syntax", map[string]string{"DUEPOST_CONFIG": file("s", "{\n  \"data-dir\" 1\n}")}, []string{"line 2"}},
+		{"syntax", map[string]string{"DUEPOST_CONFIG": file("s", "{\n  \"data-dir\" 1\n}")}, []string{"DUEPOST_CONFIG (--config): read configuration", "line 2"}},
 		{"missing", map[string]string{"DUEPOST_CONFIG": filepath.Join(dir, "none")},
-			[]string{"read configuration", "no such file"}},
+			[]string{"duepost: DUEPOST_CONFIG (--config): open", "no such file"}},
 		{"bad value in the file", map[string]string{"DUEPOST_CONFIG": file("v", `{"log-level": "loud"}`)},
-			[]string{"--log-level must be one of"}},
+			[]string{"--log-level must be one of", "log-level is set by the file of --config"}},
 		{"bad value in the environment", map[string]string{"DUEPOST_STOP_TIMEOUT": "soon"},
-			[]string{"--stop-timeout", "soon"}},
+			[]string{"--stop-timeout", "soon", "set by the environment variable DUEPOST_STOP_TIMEOUT"}},
+		{"value out of range in the environment", map[string]string{"DUEPOST_STOP_TIMEOUT": "-1s"},
+			[]string{"stop-timeout: is -1s", "set by the environment variable DUEPOST_STOP_TIMEOUT"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -131,5 +133,32 @@ func TestBadConfiguration(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestConfigFileErrorsNameTheFlag(t *testing.T) {
+	t.Parallel()
+	got := runWith(t, nil, "", "serve", "--config", filepath.Join(t.TempDir(), "none"))
+	if got.code != exitUsage || !strings.HasPrefix(got.stderr, "duepost: --config: open ") {
+		t.Errorf("exit code %d, stderr %q, want %d and --config named", got.code, got.stderr, exitUsage)
+	}
+}
+
+// A misspelt variable is told of; what others set for reasons of their own is not.
+func TestUnknownVariablesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{
+		"DUEPOST_DATADIR": "x", "DUEPOST_COLOUR": "x", "DUEPOST_CONFIG": "", "DUEPOST_URL": "x",
+		"DUEPOST_PORT": "tcp://10.0.0.1:5672", "DUEPOST_PORT_5672_TCP_ADDR": "x", "DUEPOST_SERVICE_HOST": "x",
+		"DUEPOST_AMQP_SERVICE_PORT_HTTP": "x", "DUEPOST_E2E_URL": "x", "OTHER": "x",
+	}
+	got := runWith(t, env, "", "serve", "--print-config")
+	for _, want := range []string{"DUEPOST_DATADIR is no setting; is DUEPOST_DATA_DIR meant?\n", "DUEPOST_COLOUR is no setting;"} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("stderr lacks %q:\n%s", want, got.stderr)
+		}
+	}
+	if n := strings.Count(got.stderr, "\n"); n != 2 || got.code != exitDone {
+		t.Errorf("exit code %d and %d lines, want 0 and 2:\n%s", got.code, n, got.stderr)
 	}
 }

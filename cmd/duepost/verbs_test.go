@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/duepost/duepost/internal/config"
 	"github.com/duepost/duepost/internal/daemon"
@@ -105,7 +109,9 @@ func TestPublishFaults(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"publish", "--exchange", "amq.direct", "--key", "nowhere", "x"}, "1 of 1 came back: 312 NO_ROUTE"},
+		{[]string{"publish", "--exchange", "amq.direct", "--key", "nowhere", "x"}, "0 of 1 confirmed: 1 came back: 312 NO_ROUTE"},
+		{[]string{"publish", "--exchange", "amq.direct", "--in", "5s", "x"}, `exchange "amq.direct" does not delay, so nothing was published`},
+		{[]string{"publish", "--exchange", "none", "--in", "5s", "x"}, "NOT_FOUND - no exchange 'none'"},
 		{[]string{"publish", "--exchange", "none", "x"}, "NOT_FOUND - no exchange 'none'"},
 		{[]string{"publish", "--exchange", "shop", "--declare", "direct", "x"}, `an exchange "shop" of another kind may exist already`},
 		{[]string{"publish", "--exchange", "shop", "--in", "40000d", "x"}, "PRECONDITION_FAILED"},
@@ -118,6 +124,84 @@ func TestPublishFaults(t *testing.T) {
 				t.Errorf("exit code %d, stderr:\n%s\nwant 1 and %q", got.code, got.stderr, tt.want)
 			}
 		})
+	}
+}
+
+// An exchange that exists delays or not, whatever its other properties; asking changes nothing.
+func TestPublishAsksWhetherAnExchangeDelays(t *testing.T) {
+	t.Parallel()
+	env := startBroker(t)
+	conn, err := brokerURL{env["DUEPOST_URL"]}.dial("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := map[string]any{"x-delayed-type": "topic"}
+	if err := ch.ExchangeDeclare("due", delayedType, false, false, false, false, inner); err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.ExchangeDeclare("now", "topic", false, true, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	for exchange, want := range map[string]answer{"due": yes, "now": no, "amq.topic": no, "amq.fanout": no} {
+		if got, err := delays(conn, exchange); got != want || err != nil {
+			t.Errorf("delays(%s) = %v, %v, want %v", exchange, got, err, want)
+		}
+	}
+	if got, err := delays(conn, "none"); got != unknown || !isCode(err, amqp.NotFound) {
+		t.Errorf("delays(none) = %v, %v, want 404", got, err)
+	}
+	if ok, err := delays(conn, "none"); err == nil {
+		t.Errorf("asking has declared it: %v", ok)
+	}
+	out := mustRun(t, env, "", "publish", "--exchange", "due", "--key", "k", "--in", "7d", "x")
+	if !strings.Contains(out, "confirmed, due at ") || !strings.Contains(out, " (in 7d)") {
+		t.Errorf("publish printed %q", out)
+	}
+}
+
+// Publish and consume say the same of a due instant in the past: at once, and not years late.
+func TestDueInThePast(t *testing.T) {
+	t.Parallel()
+	env := startBroker(t)
+	out := mustRun(t, env, "", "publish", "--to", "orders", "--at", "2001-01-01T00:00:00Z", "--count", "2", "x")
+	if !strings.Contains(out, "in the past: handed over at once") {
+		t.Errorf("publish printed %q", out)
+	}
+	out = mustRun(t, env, "", "consume", "--queue", "orders", "--count", "1")
+	if !regexp.MustCompile(`\(due in the past, \d{1,6} ms after it was published\)`).MatchString(out) {
+		t.Errorf("consume printed %q", out)
+	}
+	out = mustRun(t, env, "", "consume", "--queue", "orders", "--count", "1", "--json")
+	var line printedLine
+	if err := json.Unmarshal([]byte(out), &line); err != nil || line.LateMillis == nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if *line.LateMillis > patience.Milliseconds() || !strings.HasPrefix(line.Due, "200") {
+		t.Errorf("consume printed %s, want the due instant that was asked for, and lateness since it was published", out)
+	}
+}
+
+// Whoever interrupts a long publish learns how far it came.
+func TestInterruptedPublishSaysHowMany(t *testing.T) {
+	t.Parallel()
+	env := startBroker(t)
+	mustRun(t, env, "", "publish", "--to", "q", "first")
+	publish := runCommand(t, mustExecutable(t)+" publish --to q --count 100000000 x", asProgram+"=1",
+		"DUEPOST_URL="+env["DUEPOST_URL"])
+	mustRun(t, env, "", "consume", "--queue", "q", "--count", "2000")
+	publish.interrupt()
+	found := regexp.MustCompile(`interrupted: publish to queue "q": (\d+) of 100000000 confirmed\n`).
+		FindStringSubmatch(publish.stderr.String())
+	if found == nil {
+		t.Fatalf("no count in:\n%s", publish.story())
+	}
+	if n, err := strconv.Atoi(found[1]); err != nil || n < 1000 {
+		t.Errorf("%s confirmed, want the first window at least", found[1])
 	}
 }
 

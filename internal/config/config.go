@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -160,7 +161,19 @@ func (c Config) JSON() ([]byte, error) {
 		plain
 		Heartbeat   string `json:"heartbeat"`
 		StopTimeout string `json:"stop-timeout"`
-	}{plain(c), c.Heartbeat.String(), c.StopTimeout.String()}, "", "  ")
+	}{plain(c), short(c.Heartbeat), short(c.StopTimeout)}, "", "  ")
+}
+
+// short leaves out what is zero at the end: 1m and not 1m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // checkAddr accepts HOST:PORT with a numeric port, and nothing at all.
