@@ -25,6 +25,10 @@ type release struct {
 	headers    []byte
 	props      []byte
 
+	// doubtful is the start after a crash, in unix milliseconds, else 0: what was due by then
+	// may have been handed over before, so it is marked redelivered.
+	doubtful int64
+
 	plans  []plan
 	places []place // of all plans, one after the other
 	pushed int     // how many plans were pushed
@@ -132,6 +136,9 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 	case anyFull(r.route.queues):
 		o.Verdict = delay.Retry
 	default:
+		if d.Key.Due <= r.doubtful {
+			p.stored.flags = flagRedelivered
+		}
 		b.planMove(&rec, o, p)
 	}
 }

@@ -321,3 +321,33 @@ func TestOverdueGoOutInDueOrderAfterDowntime(t *testing.T) {
 		r.wantDrained("q", want...)
 	})
 }
+
+// TestOverdueAfterACrashIsMarkedRedelivered: it may have been handed over before, by a release
+// that the crash undid. After an orderly stop it was not.
+func TestOverdueAfterACrashIsMarkedRedelivered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.delayedExchange("x", "fanout")
+		r.queue("q", nil, "durable")
+		r.bind("q", "x", "")
+		for _, tt := range []struct {
+			stop func()
+			want bool
+		}{{r.stop, false}, {r.die, true}} {
+			r.publish("x", "", "overdue", withDelay(1000))
+			r.publish("x", "", "later", withDelay(5000))
+			pass(100 * time.Millisecond) // durable
+			tt.stop()
+			pass(2 * time.Second)
+			r.start()
+			pass(time.Millisecond)
+			for _, want := range []bool{tt.want, false} {
+				d, _, ok, err := r.find("q").Get(true)
+				if !ok || err != nil || d.Redelivered != want {
+					t.Errorf("got %q, redelivered %v, %v, want %v", d.Record.Body, d.Redelivered, err, want)
+				}
+				pass(4 * time.Second)
+			}
+		}
+	})
+}

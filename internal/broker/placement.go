@@ -49,6 +49,7 @@ type stored struct {
 	body      int
 	arrived   int64
 	ttl       int64
+	flags     uint8         // of its entries, besides flagLogged
 	known     *store.Record // the record, if it is in hand: spares the first reader a read
 }
 
@@ -57,9 +58,9 @@ func (p *placement) push(m *stored) {
 	for _, at := range p.places {
 		switch {
 		case at.logged && m.logged != (store.Ref{}):
-			at.queue.push(at.pos, newEntry(m.logged, m.body, m.arrived, flagLogged), m.ttl, m.known)
+			at.queue.push(at.pos, newEntry(m.logged, m.body, m.arrived, m.flags|flagLogged), m.ttl, m.known)
 		case !at.logged && m.transient != (store.Ref{}):
-			at.queue.push(at.pos, newEntry(m.transient, m.body, m.arrived, 0), m.ttl, m.known)
+			at.queue.push(at.pos, newEntry(m.transient, m.body, m.arrived, m.flags), m.ttl, m.known)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,6 +39,9 @@ func (b *Broker) recover(found *store.Recovery) error {
 	}
 	for i := range found.Queues {
 		r.messages(&found.Queues[i])
+	}
+	if len(r.delivered) == 0 { // there was no orderly stop
+		b.release.doubtful = b.nowMillis()
 	}
 	// Durable before anything is delivered: a mark of a clean stop must not be found twice.
 	lsn, err := b.store.Commit(&r.batch)
@@ -262,7 +266,11 @@ func (b *Broker) noteCleanStop() error {
 		batch.Put(cleanDefinition(id), encodePosition(q.deliveredUpTo()))
 	}
 	lsn, err := b.store.Commit(&batch)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrFull):
+		b.log.Warn("all messages will be marked redelivered after the start", "err", err)
+		return nil
+	case err != nil:
 		return fmt.Errorf("note clean stop: %w", err)
 	}
 	return b.wait(lsn)

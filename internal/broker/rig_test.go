@@ -108,11 +108,16 @@ func (r *rig) crash() {
 // kill stops as kill -9 would, at once, and starts again.
 func (r *rig) kill() {
 	r.t.Helper()
+	r.die()
+	r.start()
+}
+
+// die stops as kill -9 would.
+func (r *rig) die() {
 	r.store.Abandon()
 	r.engine.Stop()
 	r.alarms.Stop()
 	_ = r.Broker.Close() // the store refuses to note anything
-	r.start()
 }
 
 // declareQueue makes a queue and returns it. Options follow the name: "durable", "exclusive",
