@@ -125,14 +125,12 @@ func TestRedeliveredAfterCrashAndOnlyIfDeliveredAfterStop(t *testing.T) {
 	_, _, _, _ = q.Get(false)
 	flags := func() (got []string) {
 		q := r.find("q")
-		var pos []uint64
 		for {
 			d, _, ok, _ := q.Get(false)
 			if !ok {
 				break
 			}
 			got = append(got, fmt.Sprint(string(d.Record.Body), d.Redelivered))
-			pos = append(pos, d.Pos)
 		}
 		return got
 	}
