@@ -502,3 +502,34 @@ func TestSlowConsumerBlocksOnlyItself(t *testing.T) {
 		p.expectNothing()
 	})
 }
+
+// Nor does a client that asks for more than it takes: what it asks for is not done
+// before there is room for the answer.
+func TestGetsAreDoneWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	flowTest(t, func(t *testing.T, s *testServer, p *script) {
+		body := strings.Repeat("x", 100_000)
+		for range 200 {
+			p.put(1, "q", body)
+		}
+		slow := s.pipe().open(0).channel(1)
+		slow.nc.(*stoppableConn).stop()
+		gets := make([]wire.Method, 200)
+		for i := range gets {
+			gets[i] = &wire.BasicGet{Queue: "q", NoAck: true}
+		}
+		slow.send(1, gets...)
+		synctest.Wait()
+		for _, c := range s.Connections() {
+			if c.OutputPending > 5<<20 {
+				t.Errorf("%d octets wait for a client that does not read", c.OutputPending)
+			}
+		}
+		p.send(1, &wire.QueueDeclare{Queue: "q", Passive: true})
+		var ok wire.QueueDeclareOk
+		p.expect(1, &ok)
+		if ok.MessageCount < 150 {
+			t.Errorf("%d of 200 messages are left, want all but what fits into 4 MiB", ok.MessageCount)
+		}
+	})
+}
