@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -129,8 +130,13 @@ func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := tiny()
+		var mu sync.Mutex
 		var spoken []bool
-		o.SpaceChanged = func(full bool) { spoken = append(spoken, full) }
+		o.SpaceChanged = func(full bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			spoken = append(spoken, full)
+		}
 		o.ReserveSegments = 8 // 16 KiB: enough for what this test does on a full disk
 		r := newRig(t, 1, o)
 		r.disk.size = 30 * o.SegmentBytes
@@ -208,6 +214,8 @@ func TestDiskFull(t *testing.T) {
 			}
 			r.stepWait()
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if len(spoken) < 2 || !spoken[0] || spoken[len(spoken)-1] {
 			t.Fatalf("SpaceChanged: %v", spoken)
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +27,13 @@ func openFake(t *testing.T, o Options) (*Store, *fakeDisk) {
 }
 
 // syncs counts the syncs of log files from now on.
-func (d *fakeDisk) countSyncs() *int {
-	n := new(int)
+func (d *fakeDisk) countSyncs() *atomic.Int64 {
+	n := new(atomic.Int64)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rule = func(call, _ string, _ int) error {
 		if call == "sync" {
-			*n++
+			n.Add(1)
 		}
 		return nil
 	}
@@ -48,25 +49,25 @@ func TestLazyCommit(t *testing.T) {
 		synctest.Wait()
 		syncs := d.countSyncs()
 		time.Sleep(time.Hour)
-		if *syncs != 0 {
-			t.Fatalf("%d syncs while nothing happened", *syncs)
+		if syncs.Load() != 0 {
+			t.Fatalf("%d syncs while nothing happened", syncs.Load())
 		}
 		before := s.Durable()
 		for range 10 {
 			s.Settle(1, []uint64{5}, nil)
 			time.Sleep(time.Millisecond)
 		}
-		if s.Durable() != before || *syncs != 0 {
+		if s.Durable() != before || syncs.Load() != 0 {
 			t.Fatal("committed at once although nobody waits")
 		}
 		time.Sleep(11 * time.Millisecond)
 		synctest.Wait()
-		if s.Durable() == before || *syncs != 1 {
-			t.Fatalf("not committed after LazyCommit; %d syncs", *syncs)
+		if s.Durable() == before || syncs.Load() != 1 {
+			t.Fatalf("not committed after LazyCommit; %d syncs", syncs.Load())
 		}
 		time.Sleep(time.Hour)
-		if *syncs != 1 {
-			t.Fatalf("%d syncs", *syncs)
+		if syncs.Load() != 1 {
+			t.Fatalf("%d syncs", syncs.Load())
 		}
 	})
 }
@@ -107,8 +108,8 @@ func TestNotifyOnce(t *testing.T) {
 				t.Fatalf("waiter %d: %v, %v", i, rs[i].calls, rs[i].errs)
 			}
 		}
-		if *syncs > 3 {
-			t.Fatalf("%d syncs for 50 waiters", *syncs)
+		if syncs.Load() > 3 {
+			t.Fatalf("%d syncs for 50 waiters", syncs.Load())
 		}
 		var r recorder
 		s.Notify(last, &r)
@@ -248,19 +249,19 @@ func TestFastStart(t *testing.T) {
 	}
 }
 
-// TestCleanerGivesBack: one message in a hundred is never settled; the log comes
+// TestCleanerGivesBack: one message in fifty is never settled; the log comes
 // back to twice what is live and the slack, and nothing of it is lost.
 func TestCleanerGivesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o := Options{SegmentBytes: 8192, FrameBytes: 1024, SlackBytes: 32 << 10}
+		o := Options{SegmentBytes: 4096, FrameBytes: 1024, SlackBytes: 16 << 10}
 		r := newRig(t, 1, o)
 		if !r.open() {
 			t.Fatal("power gone")
 		}
 		defer func() { r.s.Abandon() }()
 		r.queues, r.nextQ = []uint32{1}, 2
-		for i := range 8000 {
+		for i := range 2000 {
 			r.stepAppendSmall()
 			r.history = r.history[len(r.history)-1:]
 			if i%16 == 15 {
@@ -268,11 +269,14 @@ func TestCleanerGivesBack(t *testing.T) {
 			}
 		}
 		grown := r.s.Stats()
-		for p := range uint64(8000) {
-			if p%100 == 0 {
+		for p := range uint64(2000) {
+			if p%50 == 0 {
 				continue
 			}
-			r.s.Settle(1, []uint64{p}, []Ref{r.refs[Target{1, p}]})
+			r.mu.Lock()
+			ref := r.refs[Target{1, p}]
+			r.mu.Unlock()
+			r.s.Settle(1, []uint64{p}, []Ref{ref})
 			r.ended(1, []uint64{p})
 			delete(r.model.queues, Target{1, p})
 		}
@@ -283,7 +287,7 @@ func TestCleanerGivesBack(t *testing.T) {
 		if st.LogBytes > 2*st.LiveBytes+o.SlackBytes+2*o.SegmentBytes || st.LogBytes > grown.LogBytes/4 {
 			t.Fatalf("log has %d bytes, %d live; before %d", st.LogBytes, st.LiveBytes, grown.LogBytes)
 		}
-		if st.Copied < 80 {
+		if st.Copied < 40 {
 			t.Fatalf("%d copied", st.Copied)
 		}
 		r.check()
