@@ -32,17 +32,22 @@ func TestReadme(t *testing.T) {
 	if n := bytes.Count(text, []byte("\n")); n > 150 {
 		t.Errorf("README.md has %d lines, want at most 150", n)
 	}
+	if want := "`export DUEPOST_URL=" + defaultURL + "`"; !bytes.Contains(text, []byte(want)) {
+		t.Errorf("README.md lacks %s", want)
+	}
 	commands := readmeCommands(text)
-	want := []string{"go run ./cmd/duepost serve", "make test"}
-	if len(commands) < 2 || commands[0] != want[0] || commands[1] != want[1] {
-		t.Fatalf("the first commands are %q, want %q", commands, want)
+	if len(commands) < 2 || commands[0] != "go run ./cmd/duepost serve" {
+		t.Fatalf("the commands are %q, want one that starts the broker first", commands)
 	}
 	serve := runCommand(t, commands[0], "DUEPOST_DATA_DIR="+t.TempDir(),
 		"DUEPOST_AMQP_ADDR=127.0.0.1:0", "DUEPOST_HTTP_ADDR=127.0.0.1:0")
 	url := "DUEPOST_URL=" + serve.await(regexp.MustCompile(`amqp://\S+`))
 
 	t.Run("commands", func(t *testing.T) {
-		for _, c := range commands[2:] {
+		for _, c := range commands[1:] {
+			if c == "make test" {
+				continue // this is part of it
+			}
 			t.Run(c, func(t *testing.T) {
 				if strings.Contains(c, " demo") {
 					t.Parallel()
@@ -73,6 +78,13 @@ func TestReadme(t *testing.T) {
 // checkCommand runs one command of the README and knows what must come of it.
 func checkCommand(t *testing.T, command, url string) {
 	t.Helper()
+	const build = "go build -o duepost "
+	if strings.HasPrefix(command, build) { // elsewhere: the repository stays as it is
+		binary := filepath.Join(t.TempDir(), "duepost")
+		runCommand(t, strings.Replace(command, "-o duepost", "-o "+binary, 1)).awaitEnd("")
+		runCommand(t, binary+" version").awaitEnd("^duepost ")
+		return
+	}
 	c := runCommand(t, command, url)
 	switch {
 	case strings.Contains(command, " publish "):
