@@ -221,6 +221,9 @@ func (b *Broker) planParking(x *Exchange, rec *store.Record, o *delay.Outcome, p
 	q, err := x.vhost.parkingQueue(reasonUnroutable)
 	if err != nil || q.Messages() >= b.limits.MaxParked {
 		b.logIfFailed("park message", err)
+		if err == nil {
+			b.release.parked.note(b.log, "max-parked is reached, they are tried again", x, rec.RoutingKey)
+		}
 		o.RetryAt = o.Arrived + parkRetry
 		return
 	}
@@ -229,7 +232,7 @@ func (b *Broker) planParking(x *Exchange, rec *store.Record, o *delay.Outcome, p
 	p.stored = stored{body: len(rec.Body), arrived: o.Arrived, ttl: noTTL}
 	o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})
 	o.Verdict, o.Persistent, o.Reason = delay.Parked, true, reasonUnroutable
-	b.release.parked.note(b.log, x, rec.RoutingKey)
+	b.release.parked.note(b.log, "parked", x, rec.RoutingKey)
 }
 
 // Push implements delay.Sink.

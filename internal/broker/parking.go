@@ -69,21 +69,21 @@ func (b *Broker) ParkedTotal() (n int) {
 // parkingLogEvery is how often at most parking is logged: a missing binding may park thousands.
 const parkingLogEvery = 10 * time.Second
 
-// parkingLog tells the operator of parked messages, first at once and then with how many there
-// were since. It is used by the engine's goroutine only.
+// parkingLog tells the operator of due messages that nobody is bound for, first at once and then
+// with how many there were since. It is used by the engine's goroutine only.
 type parkingLog struct {
 	quietUntil time.Time // by the monotonic clock
 	untold     int
 }
 
-// note is told of one parked message: where it came from and the key that nobody is bound with.
-func (l *parkingLog) note(log *slog.Logger, x *Exchange, key []byte) {
+// note is told of one such message: what is done with it, where it came from, and its key.
+func (l *parkingLog) note(log *slog.Logger, does string, x *Exchange, key []byte) {
 	l.untold++
 	now := time.Now()
 	if now.Before(l.quietUntil) {
 		return
 	}
-	log.Warn("due messages parked: no queue is bound for them", "vhost", x.vhost.name,
+	log.Warn("no queue is bound for due messages: "+does, "vhost", x.vhost.name,
 		"exchange", x.name, "key", string(key), "messages", l.untold)
 	l.quietUntil, l.untold = now.Add(parkingLogEvery), 0
 }

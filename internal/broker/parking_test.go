@@ -51,7 +51,7 @@ func TestParkingIsLoggedAndCounted(t *testing.T) {
 		if got := r.ParkedTotal(); got != 101 {
 			t.Errorf("ParkedTotal() = %d, want 101", got)
 		}
-		lines := log.lines("due messages parked")
+		lines := log.lines("no queue is bound for due messages: parked")
 		if len(lines) != 2 {
 			t.Fatalf("%d lines, want 2: %q", len(lines), lines)
 		}
