@@ -16,8 +16,12 @@ func isPlugin(conn *amqp.Connection) bool {
 }
 
 // declareQueue declares a durable queue, or leaves one of that name as it is, whatever its
-// arguments. The refusal of another kind (406) closes the channel, hence one of its own.
+// arguments. It asks first, as the refusal of another kind (406) is logged by brokers; there may
+// be one all the same, if somebody else was quicker. It closes the channel, hence one of its own.
 func declareQueue(conn *amqp.Connection, queue string) error {
+	if exists, err := queueExists(conn, queue); exists || err != nil {
+		return err
+	}
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", err)
