@@ -8,25 +8,9 @@ import (
 	"github.com/duepost/duepost/internal/amqp"
 )
 
-// What is durable and no message is a definition of the store: a key and a value. Names within
-// a key are short strings (one length byte, then the bytes), so no two names collide. Values
-// begin with the version of their form; integers are big-endian, as in AMQP.
-//
-//	"id"                                  next id: version, uint32
-//	"vhost/" vhost                        version
-//	"exchange/" vhost name                version, flags, uint32 id, type, arguments
-//	"queue/" vhost name                   version, flags, uint32 id, arguments
-//	"binding/" vhost source kind dest     version, routing key, arguments
-//	           hash
-//	"orphan/" uint32 id                   empty: a delayed exchange that does not outlive the
-//	                                      process, whose pending messages a restart drops
-//	"park/" vhost reason                  version, uint32 id of the parking queue
-//	"clean/" uint32 queue id              version, uint64: positions below it were delivered
-//	                                      before an orderly stop; all are gone after the start
-//
-// type, routing key and reason are short strings; arguments are the pairs of a field table with
-// a 32-bit length. kind is 'q' or 'x'; hash is the first 16 bytes of the SHA-256 of routing key
-// (as a short string) and arguments.
+// What is durable and no message is a definition of the store: a key and a value. Their forms are
+// in docs/FORMATS.md, section Definitions. Names within a key are short strings, so no two names
+// collide.
 const (
 	definitionVersion = 1
 
