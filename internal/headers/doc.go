@@ -17,10 +17,6 @@ const (
 	DeliveryDelay = "x-opt-delivery-delay"
 	// DeliveryTime is an instant in milliseconds since 1970.
 	DeliveryTime = "x-opt-delivery-time"
-	// DelayKey names a delayed message so that it can be cancelled.
-	DelayKey = "x-delay-key"
-	// DelayCancel cancels the delayed message of that key.
-	DelayCancel = "x-delay-cancel"
 
 	// CC holds further routing keys.
 	CC = "CC"
@@ -37,7 +33,4 @@ const (
 	LastDeathReason   = "x-last-death-reason"
 	LastDeathQueue    = "x-last-death-queue"
 	LastDeathExchange = "x-last-death-exchange"
-
-	// DeliveryCount is how often a quorum queue tried to deliver before.
-	DeliveryCount = "x-delivery-count"
 )
