@@ -126,8 +126,11 @@ func (m *memory) append(msg *Message, size, holds int) (Ref, error) {
 }
 
 // rotateLocked begins a segment with room for need bytes. Memory of twice the
-// budget is the limit: then it waits for the spiller.
+// budget is the limit: then it waits for the spiller, which takes sealed segments
+// only. So the active one is sealed first, or one that alone is beyond the limit
+// would be waited for by everybody and looked at by nobody.
 func (m *memory) rotateLocked(need int) error {
+	m.sealLocked()
 	if m.resident > m.o.TransientBytes {
 		wake(m.want)
 		if m.resident > 2*m.o.TransientBytes {
@@ -137,11 +140,6 @@ func (m *memory) rotateLocked(need int) error {
 			m.space.Wait()
 			return nil
 		}
-	}
-	if old := m.active; old != nil {
-		old.sealed = true
-		m.active = nil
-		m.releaseIfEmptyLocked(old)
 	}
 	g := &memorySegment{id: m.nextID}
 	m.nextID++
@@ -154,6 +152,15 @@ func (m *memory) rotateLocked(need int) error {
 	m.active = g
 	m.publishLocked(g, nil)
 	return nil
+}
+
+// sealLocked ends the active segment.
+func (m *memory) sealLocked() {
+	if g := m.active; g != nil {
+		g.sealed = true
+		m.active = nil
+		m.releaseIfEmptyLocked(g)
+	}
 }
 
 // publishLocked makes a table with one segment more, or less.
@@ -208,6 +215,10 @@ func (m *memory) drop(ref Ref) {
 		}
 	}
 	g.live -= int(ref.Len)
+	if g == m.active && g.live == 0 && v.size > int64(m.size) {
+		m.sealLocked() // made for one huge message: not kept for small ones
+		return
+	}
 	m.releaseIfEmptyLocked(g)
 	if g.sealed && !g.busy && int64(g.live) < v.size/4 {
 		wake(m.want)

@@ -118,6 +118,40 @@ func TestTransientStragglers(t *testing.T) {
 	})
 }
 
+// TestTransientBeyondTheBudget: a message larger than all memory there may be is taken and
+// spilled, and holds up nobody; once dropped it leaves nothing behind.
+func TestTransientBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := openFake(t, Options{TransientBytes: 16 << 10})
+		for _, spilled := range []bool{false, true} {
+			huge, err := s.AppendTransient(&Message{Body: make([]byte, 100<<10), TTL: -1}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spilled {
+				small, err := s.AppendTransient(&Message{Body: []byte("small"), TTL: -1}, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if memory, scratch := s.memory.sizes(); memory > 16<<10 || scratch < 100<<10 {
+					t.Errorf("%d bytes in memory, %d in scratch files", memory, scratch)
+				}
+				s.Drop(small)
+			}
+			if rec, err := s.Read(huge, nil); err != nil || len(rec.Body) != 100<<10 {
+				t.Errorf("read: %d bytes, %v", len(rec.Body), err)
+			}
+			s.Drop(huge)
+			synctest.Wait()
+			if memory, scratch := s.memory.sizes(); memory > 4096 || scratch != 0 {
+				t.Errorf("after the drop: %d bytes in memory, %d in scratch files", memory, scratch)
+			}
+		}
+	})
+}
+
 // TestTransientFull: without room for scratch files, memory is bounded and the
 // publisher is told.
 func TestTransientFull(t *testing.T) {
