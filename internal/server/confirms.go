@@ -140,8 +140,7 @@ func (c *confirms) answer(b []byte, k *confirmer, durable store.LSN, failed bool
 		multiple := r.last-k.answered > 1
 		if nack {
 			c.tally.nacked.Add(r.last - k.answered)
-			m := wire.BasicNack{DeliveryTag: r.last, Multiple: multiple}
-			b = wire.AppendMethod(b, k.number, &m)
+			b = wire.AppendNack(b, k.number, r.last, multiple)
 		} else {
 			c.tally.confirmed.Add(r.last - k.answered)
 			b = wire.AppendAck(b, k.number, r.last, multiple)

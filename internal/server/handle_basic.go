@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/broker"
@@ -40,7 +39,7 @@ func (ch *channel) handleBasicConsume(m *wire.BasicConsume) error {
 	}
 	k := &consumer{ch: ch, tag: m.ConsumerTag, noAck: m.NoAck, prefetch: ch.prefetch}
 	if k.tag == "" {
-		k.tag = newConsumerTag()
+		k.tag = "amq.ctag-" + rand.Text() // that nobody else has
 	}
 	if name == broker.ReplyQueue {
 		err = ch.subscribeReplies(k)
@@ -112,13 +111,6 @@ func (ch *channel) hasConsumer(tag string) bool {
 	defer ch.mu.Unlock()
 	_, ok := ch.consumers[tag]
 	return ok
-}
-
-// newConsumerTag returns a tag nobody else has.
-func newConsumerTag() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return "amq.ctag-" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 // handleBasicCancel ends a consumer; one that is not there has ended already.

@@ -12,7 +12,7 @@ func (ch *channel) handleExchangeDeclare(m *wire.ExchangeDeclare) error {
 		return err
 	}
 	err = ch.c.session.ExchangeDeclare(broker.ExchangeSpec{
-		Name:       entityName(m.Exchange),
+		Name:       m.Exchange,
 		Type:       m.Type,
 		Durable:    m.Durable,
 		AutoDelete: m.AutoDelete,
@@ -29,7 +29,7 @@ func (ch *channel) handleExchangeDeclare(m *wire.ExchangeDeclare) error {
 // handleExchangeDelete deletes an exchange; one that is not there is deleted
 // already. [rmq exchange.delete]
 func (ch *channel) handleExchangeDelete(m *wire.ExchangeDelete) error {
-	if err := ch.c.session.ExchangeDelete(entityName(m.Exchange), m.IfUnused); err != nil {
+	if err := ch.c.session.ExchangeDelete(m.Exchange, m.IfUnused); err != nil {
 		return err
 	}
 	return ch.replyUnless(m.NoWait, &wire.ExchangeDeleteOk{})
@@ -42,8 +42,8 @@ func (ch *channel) handleExchangeBind(m *wire.ExchangeBind) error {
 		return err
 	}
 	err = ch.c.session.ExchangeBind(broker.Binding{
-		Destination: entityName(m.Destination),
-		Source:      entityName(m.Source),
+		Destination: m.Destination,
+		Source:      m.Source,
 		RoutingKey:  m.RoutingKey,
 		Args:        args,
 	})
@@ -60,8 +60,8 @@ func (ch *channel) handleExchangeUnbind(m *wire.ExchangeUnbind) error {
 		return err
 	}
 	err = ch.c.session.ExchangeUnbind(broker.Binding{
-		Destination: entityName(m.Destination),
-		Source:      entityName(m.Source),
+		Destination: m.Destination,
+		Source:      m.Source,
 		RoutingKey:  m.RoutingKey,
 		Args:        args,
 	})

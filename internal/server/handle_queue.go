@@ -1,8 +1,6 @@
 package server
 
 import (
-	"strings"
-
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/broker"
 	"github.com/duepost/duepost/internal/wire"
@@ -15,7 +13,7 @@ func (ch *channel) handleQueueDeclare(m *wire.QueueDeclare) error {
 		return err
 	}
 	info, err := ch.c.session.QueueDeclare(broker.QueueSpec{
-		Name:       entityName(m.Queue),
+		Name:       m.Queue,
 		Durable:    m.Durable,
 		Exclusive:  m.Exclusive,
 		AutoDelete: m.AutoDelete,
@@ -100,7 +98,7 @@ func (ch *channel) binding(queue, exchange, key string, raw amqp.RawTable) (brok
 	}
 	return broker.Binding{
 		Destination: name,
-		Source:      entityName(exchange),
+		Source:      exchange,
 		RoutingKey:  key,
 		Args:        args,
 	}, nil
@@ -110,18 +108,10 @@ func (ch *channel) binding(queue, exchange, key string, raw amqp.RawTable) (brok
 // last on the channel. [amqp queue.name]
 func (ch *channel) queueName(name string) (string, error) {
 	if name != "" {
-		return entityName(name), nil
+		return name, nil
 	}
 	if ch.lastQueue == "" {
 		return "", amqp.Errorf(amqp.NotFound, "no previously declared queue")
 	}
 	return ch.lastQueue, nil
-}
-
-// entityName drops line ends from a name, as RabbitMQ does.
-func entityName(name string) string {
-	if !strings.ContainsAny(name, "\r\n") {
-		return name
-	}
-	return strings.NewReplacer("\r", "", "\n", "").Replace(name)
 }

@@ -113,20 +113,20 @@ func (s *Server) ServeConn(nc net.Conn) {
 
 func (s *Server) register(nc net.Conn) (*conn, bool) {
 	c := newConn(s, nc)
+	limit := s.cfg.MaxConnections
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, false
+	full := limit > 0 && len(s.conns) >= limit
+	accepted := !s.closed && !full
+	if accepted {
+		s.opened++
+		s.conns[c] = struct{}{}
+		s.wg.Add(1)
 	}
-	if limit := s.cfg.MaxConnections; limit > 0 && len(s.conns) >= limit {
-		s.events.note(eventRefused, slog.LevelWarn, "connection refused: limit is reached",
-			slog.String("conn", c.name), slog.Int("n", limit))
-		return nil, false
+	s.mu.Unlock()
+	if full {
+		c.note(eventRefused, slog.LevelWarn, "connection refused: limit is reached", slog.Int("n", limit))
 	}
-	s.opened++
-	s.conns[c] = struct{}{}
-	s.wg.Add(1)
-	return c, true
+	return c, accepted
 }
 
 func (s *Server) unregister(c *conn) {
