@@ -7,8 +7,8 @@ import (
 	"github.com/duepost/duepost/internal/amqp"
 )
 
-// Arguments of queue.declare that mean something here. Others are kept and passed over, as in
-// RabbitMQ.
+// Arguments of queue.declare and basic.consume that are checked. Which of them have no effect
+// yet is in docs/SEMANTICS.md. Others are kept and passed over, as in RabbitMQ.
 const (
 	argTTL           = "x-message-ttl"
 	argExpires       = "x-expires"

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/store"
@@ -23,7 +22,7 @@ func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
 		return q.info(), nil
 	}
 	if spec.Name == "" {
-		spec.Name = serverNamed()
+		spec.Name = "amq.gen-" + rand.Text() // nobody can guess it
 	} else if s.vhost.queue(spec.Name) == nil {
 		if err := checkNewName("queue", spec.Name); err != nil {
 			return QueueInfo{}, err
@@ -174,18 +173,6 @@ func checkTypeOfQueue(spec *QueueSpec, vhost string) error {
 
 func invalidProperty(property, what string) error {
 	return amqp.Errorf(amqp.PreconditionFailed, "invalid property '%s' for %s", property, what)
-}
-
-// serverNamed makes a queue name that nobody can guess. [amqp queue.declare]
-func serverNamed() string {
-	return "amq.gen-" + randomToken()
-}
-
-// randomToken is 128 random bits as text.
-func randomToken() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 // info is the answer to a declaration.

@@ -100,7 +100,7 @@ func TestQueueNames(t *testing.T) {
 	_, err := r.QueueDeclare(QueueSpec{Name: "amq.mine"})
 	wantError(t, err, amqp.AccessRefused, "queue name 'amq.mine' contains reserved prefix 'amq.*'")
 	info, err := r.QueueDeclare(QueueSpec{})
-	if err != nil || !strings.HasPrefix(info.Name, "amq.gen-") || len(info.Name) != len("amq.gen-")+22 {
+	if err != nil || !strings.HasPrefix(info.Name, "amq.gen-") || len(info.Name) != len("amq.gen-")+26 {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	if _, err := r.QueueDeclare(QueueSpec{Name: info.Name}); err != nil {

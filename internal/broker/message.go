@@ -20,7 +20,7 @@ type Message struct {
 	Body []byte
 
 	// Mandatory says that the publisher wants to know when nobody takes the message.
-	// It changes nothing here: Result.Routed is right in any case.
+	// Tx.Commit returns such messages; with Publish, Result.Routed tells in any case.
 	Mandatory bool
 }
 

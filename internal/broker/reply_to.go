@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"crypto/rand"
 	"strings"
 	"sync"
 
@@ -66,7 +67,7 @@ func (p *Publisher) ConsumeReplies(noAck bool, r Receiver) (*ReplyConsumer, erro
 	if p.replies != nil {
 		return nil, amqp.Errorf(amqp.PreconditionFailed, "reply consumer already set")
 	}
-	c := &ReplyConsumer{publisher: p, receiver: r, address: replyPrefix + randomToken()}
+	c := &ReplyConsumer{publisher: p, receiver: r, address: replyPrefix + rand.Text()}
 	p.replies = c
 	p.broker.replies.put(c)
 	return c, nil
