@@ -53,34 +53,38 @@ func (w *watch) stop() {
 }
 
 func (w *watch) look() {
+	silence, dead := w.lookOnce(time.Now())
+	if dead {
+		w.c.note(eventHeartbeatMissed, slog.LevelWarn, "closing connection: missed heartbeats from client",
+			slog.Duration("dur", silence))
+		w.c.kill()
+	}
+}
+
+// lookOnce looks at both directions, and sets the timer for the next look unless
+// the peer is given up.
+func (w *watch) lookOnce(now time.Time) (silence time.Duration, dead bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
-		return
+		return 0, false
 	}
-	now := time.Now()
 	w.lookWrites(now)
-	if w.interval > 0 && w.lookReads(now) {
-		return
+	silence = w.lookReads(now)
+	if w.interval > 0 && silence >= 2*w.interval {
+		return silence, true
 	}
 	w.timer.Reset(w.period)
+	return silence, false
 }
 
-// lookReads reports whether the peer is given up. A reader that waits for the
-// broker, or for the client to take what it is owed, reads no heartbeats.
-func (w *watch) lookReads(now time.Time) (dead bool) {
+// lookReads returns how long nothing has come. A reader that waits for the broker,
+// or for the client to take what it is owed, reads no heartbeats.
+func (w *watch) lookReads(now time.Time) time.Duration {
 	if reads := w.c.reads.Load(); reads != w.reads || !w.c.reading.Load() {
 		w.reads, w.readAt = reads, now
-		return false
 	}
-	silence := now.Sub(w.readAt)
-	if silence < 2*w.interval {
-		return false
-	}
-	w.c.note(eventHeartbeatMissed, slog.LevelWarn, "closing connection: missed heartbeats from client",
-		slog.Duration("dur", silence))
-	w.c.kill()
-	return true
+	return now.Sub(w.readAt)
 }
 
 // lookWrites sends a heartbeat if nothing was written for half an interval, and
