@@ -19,7 +19,7 @@ import (
 
 // Daemon is one running broker. Made by Start; its methods may be called concurrently.
 //
-// Roles: one goroutine per listener, and watchSpace. All of them end in Shutdown or Kill.
+// Roles: one goroutine per listener, and one for the space watch. All of them end in Shutdown or Kill.
 type Daemon struct {
 	cfg  config.Config
 	disk store.FS
@@ -85,7 +85,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	// 4. Time, the engine, and the broker rebuilt from what the store found.
 	clock := delay.SystemClock{}
 	d.alarms = delay.NewAlarms(clock, log)
-	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Log: log})
+	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Logger: log})
 	d.broker, err = broker.Open(broker.Config{
 		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
 		Limits: broker.Limits{MaxParked: d.cfg.MaxParked},

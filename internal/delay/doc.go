@@ -6,7 +6,7 @@
 //   - [Clock] is the wall clock. Due instants are wall-clock instants in unix milliseconds.
 //   - [Alarms] is the one waiting loop: one goroutine and one timer, armed for the earliest
 //     of all alarms. Everything that falls due in the broker (delayed messages, message and
-//     queue TTL, consumer limits) hangs on one of its alarms. Nothing here polls.
+//     queue TTL, retries) hangs on one of its alarms. Nothing here polls.
 //   - [StepWatcher] tells Alarms at once when somebody sets the machine's clock.
 //   - [Engine] releases delayed messages: pop what is due, ask the Sink where it goes,
 //     commit that as one atomic group, let the Sink hand over.

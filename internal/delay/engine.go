@@ -38,7 +38,7 @@ type Config struct {
 	Store  Store        // keeps the entries; opened before and closed after the engine
 	Alarms *Alarms      // wakes the engine; started by whoever owns it
 	Clock  Clock        // decides what is due; the same as that of Alarms
-	Log    *slog.Logger // nil discards
+	Logger *slog.Logger // nil discards
 
 	// MaxBatch is how many entries are released in one atomic group. Larger groups cost
 	// less each, smaller ones hand over sooner. 0 means DefaultMaxBatch.
@@ -87,8 +87,8 @@ const (
 
 // New returns an engine that has not been started. It accepts entries already.
 func New(c Config) *Engine {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.MaxBatch == 0 {
 		c.MaxBatch = DefaultMaxBatch
@@ -102,7 +102,7 @@ func New(c Config) *Engine {
 	e := &Engine{
 		store: c.Store,
 		clock: c.Clock,
-		log:   c.Log.With("part", "delay"),
+		log:   c.Logger.With("part", "delay"),
 		wake:  make(chan struct{}, 1),
 		quit:  make(chan struct{}),
 		done:  make(chan struct{}),

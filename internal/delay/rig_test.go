@@ -56,7 +56,7 @@ func (r *rig) open() {
 	r.store = &flakyStore{Store: s}
 	r.alarms = NewAlarms(r.clock, log)
 	c := r.config
-	c.Store, c.Alarms, c.Clock, c.Log = r.store, r.alarms, r.clock, log
+	c.Store, c.Alarms, c.Clock, c.Logger = r.store, r.alarms, r.clock, log
 	r.engine = New(c)
 	r.engine.release.retry.jitter = func(int64) int64 { return 0 }
 	r.sink.store = s

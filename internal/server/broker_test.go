@@ -18,7 +18,7 @@ func newTestBroker(tb testing.TB) *broker.Broker {
 	clock := delay.SystemClock{}
 	log := testLogger(tb)
 	alarms := delay.NewAlarms(clock, log)
-	engine := delay.New(delay.Config{Store: s, Alarms: alarms, Clock: clock, Log: log})
+	engine := delay.New(delay.Config{Store: s, Alarms: alarms, Clock: clock, Logger: log})
 	b, err := broker.Open(broker.Config{
 		Store:  s,
 		Engine: engine,
