@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"strings"
 
@@ -45,10 +46,18 @@ func (c *serveCmd) Run(ctx context.Context, p process, vars *settings) error {
 		}
 		defer stop()
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	return daemon.Run(ctx, c.Settings, newLogger(p.stderr, c.Settings), func(d *daemon.Daemon) {
 		fmt.Fprint(p.stdout, welcome(c.Settings, d.AMQPAddr(), d.AMQPSAddr(), d.HTTPAddr()))
 	})
 }
+
+// gcPercent is by how much the heap may grow between collections, unless GOGC says it. Nearly
+// all of a broker's heap is large and without pointers, so that a collection is cheap, while
+// the usual 100 would hold as much garbage as there are messages in memory.
+const gcPercent = 25
 
 // profileCPU profiles this process until stop.
 func profileCPU(file string) (stop func(), err error) {
