@@ -83,7 +83,7 @@ func Open(c Config) (*Broker, error) {
 	b.ids = ids{store: c.Store, next: idBlock, end: idBlock}
 	b.dispatches.New = newDispatch
 	b.settlements.New = newSettlement
-	b.letters.New = func() any { return &deadLetterer{broker: b} }
+	b.letters.New = func() any { return &deadLetterer{broker: b, group: group{broker: b}} }
 	b.blocks.New = func() any { return new([blockSize]entry) }
 	if err := b.recover(c.Store.Recovered()); err != nil {
 		return nil, fmt.Errorf("open broker: %w", err)

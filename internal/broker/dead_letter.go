@@ -36,7 +36,7 @@ func (q *Queue) deadLetter(positions []uint64, reason deathReason) {
 	l.begin(q, s, x, reason)
 	for _, pos := range positions {
 		l.add(pos)
-		if len(l.sources) == letterBatch || l.bytes >= letterBytes || l.limited {
+		if len(l.sources) == letterBatch || l.group.bytes >= letterBytes || l.limited {
 			l.send()
 		}
 	}
@@ -90,10 +90,8 @@ type deadLetterer struct {
 	dlx      []byte // name of exchange
 	now      int64  // unix milliseconds, rounded up
 
-	sources []letterSource // of the messages in the group
-	letters []letter
-	batch   store.Batch
-	bytes   int
+	sources []departure // of the messages in the group
+	group   group
 
 	route      route
 	envelope   envelope
@@ -102,25 +100,7 @@ type deadLetterer struct {
 	headers    []byte
 	props      []byte
 	buf        []byte
-	limited    bool  // a queue in the group may be full once the group has arrived
-	appended   int   // how many messages batch.Refs will have
-	delayed    int   // how many are delayed
-	due        int64 // the earliest of them
-}
-
-// letterSource is a message that leaves.
-type letterSource struct {
-	pos    uint64
-	ref    store.Ref // as it is settled in the group
-	moved  store.Ref // where the cleaner has moved it meanwhile, if it has
-	logged bool
-}
-
-// letter is a message that arrives.
-type letter struct {
-	placement placement
-	stored    stored
-	index     int // of batch.Refs, if a place is logged
+	limited    bool // a queue in the group may be full once the group has arrived
 }
 
 func (l *deadLetterer) begin(q *Queue, s *queueSettings, x *Exchange, reason deathReason) {
@@ -142,7 +122,7 @@ func (l *deadLetterer) add(pos uint64) {
 	} else {
 		l.write(&rec.Message)
 	}
-	l.sources = append(l.sources, letterSource{pos: pos, ref: ref, logged: logged})
+	l.sources = append(l.sources, departure{pos: pos, ref: ref, logged: logged})
 }
 
 // write puts a copy of a message, as it is after its death, into the group for each target.
@@ -159,7 +139,7 @@ func (l *deadLetterer) write(m *store.Message) {
 		l.addDelayed(x)
 	}
 	if len(l.route.queues) > 0 {
-		l.addReady()
+		l.broker.logIfFailed("copy dead letter", l.group.enqueue(&l.message, l.route.queues))
 	}
 	switch {
 	case len(l.route.queues)+len(l.route.delayed) > 0:
@@ -269,36 +249,7 @@ func (l *deadLetterer) addDelayed(x *Exchange) {
 	p.SetHeaders(released)
 	m.Props = p.Append(nil)
 	m.ExchangeID = x.id | historyBit
-	l.batch.AppendDelayed(&m, l.route.delay.Due)
-	l.bytes += len(m.Body) + len(m.Props)
-	if l.delayed == 0 || l.route.delay.Due < l.due {
-		l.due = l.route.delay.Due
-	}
-	l.delayed++
-}
-
-// addReady puts l.message into the group for the queues it was routed to.
-func (l *deadLetterer) addReady() {
-	if len(l.letters) < cap(l.letters) {
-		l.letters = l.letters[:len(l.letters)+1]
-	} else {
-		l.letters = append(l.letters, letter{})
-	}
-	t := &l.letters[len(l.letters)-1]
-	t.placement.reserve(l.route.queues, l.message.Persistent)
-	t.stored = stored{body: len(l.message.Body), arrived: l.now, ttl: noTTL}
-	t.index = -1
-	if len(t.placement.targets) > 0 {
-		t.index = l.appended
-		l.appended++
-		l.batch.Append(&l.message, t.placement.targets, len(t.placement.targets))
-	}
-	if t.placement.transient > 0 {
-		ref, err := l.broker.store.AppendTransient(&l.message, t.placement.transient)
-		l.broker.logIfFailed("copy dead letter", err)
-		t.stored.transient = ref
-	}
-	l.bytes += len(l.message.Body) + len(l.message.Props)
+	l.group.hold(&m, l.route.delay.Due)
 }
 
 // send commits the group and hands its messages over. If the store refuses, the messages stay
@@ -306,46 +257,24 @@ func (l *deadLetterer) addReady() {
 func (l *deadLetterer) send() {
 	for i := range l.sources {
 		if s := &l.sources[i]; s.logged {
-			l.batch.Settle(l.queue.id, s.pos, s.ref)
+			l.group.batch.Settle(l.queue.id, s.pos, s.ref)
 		}
 	}
-	if _, err := l.broker.store.Commit(&l.batch); err != nil {
+	if _, err := l.broker.store.Commit(&l.group.batch); err != nil {
 		l.broker.log.Warn("dead letters wait: the store refuses them", "vhost", l.queue.vhost.name,
 			"queue", l.queue.name, "n", len(l.sources), "err", err)
-		l.giveUp()
+		l.group.abandon()
+		l.queue.stay(l.sources, l.reason)
 		l.reset()
 		return
 	}
-	if l.delayed > 0 {
-		l.broker.engine.Added(l.delayed, l.due)
-	}
 	l.queue.endLeaving(l.sources)
-	for i := range l.letters {
-		t := &l.letters[i]
-		if t.index >= 0 {
-			t.stored.logged = l.batch.Refs[t.index]
-		}
-		t.placement.push(&t.stored)
-	}
+	l.group.arrive()
 	l.reset()
-}
-
-func (l *deadLetterer) giveUp() {
-	for i := range l.letters {
-		t := &l.letters[i]
-		t.placement.abandon(true)
-		t.placement.abandon(false)
-		for range t.placement.transient {
-			l.broker.store.Drop(t.stored.transient)
-		}
-	}
-	l.queue.stay(l.sources, l.reason)
 }
 
 func (l *deadLetterer) reset() {
 	l.sources = l.sources[:0]
-	l.letters = l.letters[:0]
-	l.batch.Reset()
+	l.group.reset()
 	l.limited = false
-	l.bytes, l.appended, l.delayed, l.due = 0, 0, 0, 0
 }

@@ -53,7 +53,8 @@ type stored struct {
 	known     *store.Record // the record, if it is in hand: spares the first reader a read
 }
 
-// push puts the message into its places and lets consumers have it.
+// push puts the message into its places and lets consumers have it. Places for which the message
+// could not be stored are given up.
 func (p *placement) push(m *stored) {
 	for _, at := range p.places {
 		switch {
@@ -61,6 +62,8 @@ func (p *placement) push(m *stored) {
 			at.queue.push(at.pos, newEntry(m.logged, m.body, m.arrived, m.flags|flagLogged), m.ttl, m.known)
 		case !at.logged && m.transient != (store.Ref{}):
 			at.queue.push(at.pos, newEntry(m.transient, m.body, m.arrived, m.flags), m.ttl, m.known)
+		default:
+			at.queue.abandon(at.pos)
 		}
 	}
 }
@@ -80,9 +83,7 @@ func (b *Broker) enqueue(p *placement, m *store.Message) (store.LSN, error) {
 		}
 	}
 	if p.transient > 0 {
-		if s.transient, err = b.store.AppendTransient(m, p.transient); err != nil {
-			p.abandon(false)
-		}
+		s.transient, err = b.store.AppendTransient(m, p.transient)
 	}
 	p.push(&s)
 	return lsn, err

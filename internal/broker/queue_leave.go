@@ -31,7 +31,7 @@ func (q *Queue) beginLeaving(pos uint64) (ref store.Ref, logged, ok bool) {
 }
 
 // endLeaving takes out the messages whose group was committed.
-func (q *Queue) endLeaving(sources []letterSource) {
+func (q *Queue) endLeaving(sources []departure) {
 	q.mu.Lock()
 	for i := range sources {
 		s := &sources[i]
@@ -54,7 +54,7 @@ func (q *Queue) endLeaving(sources []letterSource) {
 }
 
 // unmark takes back the mark: the messages stay held.
-func (q *Queue) unmark(sources []letterSource) {
+func (q *Queue) unmark(sources []departure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range sources {
@@ -65,7 +65,7 @@ func (q *Queue) unmark(sources []letterSource) {
 }
 
 // stay takes back the mark of messages whose group was refused, and has it tried again later.
-func (q *Queue) stay(sources []letterSource, reason deathReason) {
+func (q *Queue) stay(sources []departure, reason deathReason) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duepost/duepost/internal/amqp"
-	"github.com/duepost/duepost/internal/store"
 )
 
 // Tx gathers what a channel in tx mode does until it commits: all of it happens in one atomic
@@ -76,7 +75,8 @@ func (t *Tx) Rollback() { t.messages, t.settles = nil, nil }
 // Commit makes all of it happen and returns when it is on stable storage. It returns the
 // mandatory messages that nobody took. After an error nothing has happened.
 func (t *Tx) Commit() (returned []Returned, err error) {
-	c := txCommit{publisher: t.publisher, broker: t.publisher.broker}
+	b := t.publisher.broker
+	c := txCommit{publisher: t.publisher, broker: b, group: group{broker: b}}
 	messages, settles := t.messages, t.settles
 	t.Rollback()
 	for i := range messages {
@@ -88,24 +88,20 @@ func (t *Tx) Commit() (returned []Returned, err error) {
 	for i := range settles {
 		c.acknowledge(&settles[i])
 	}
-	lsn, err := c.broker.store.Commit(&c.batch)
+	lsn, err := b.store.Commit(&c.group.batch)
 	if err != nil {
 		c.giveUp()
-		return nil, c.broker.waited(err)
+		return nil, b.waited(err)
 	}
 	c.finish(settles)
-	return c.returned, c.broker.wait(lsn)
+	return c.returned, b.wait(lsn)
 }
 
 // txCommit is a commit under way.
 type txCommit struct {
 	publisher *Publisher
 	broker    *Broker
-	batch     store.Batch
-	letters   []letter // reused from dead-lettering: places of one message
-	appended  int
-	delayed   int
-	due       int64
+	group     group
 	acks      []txAck
 	replies   []*txMessage
 	returned  []Returned
@@ -114,7 +110,7 @@ type txCommit struct {
 // txAck are acknowledged messages of one queue that the group settles.
 type txAck struct {
 	queue   *Queue
-	sources []letterSource
+	sources []departure
 }
 
 // add routes a message and puts it into the group.
@@ -147,7 +143,9 @@ func (c *txCommit) add(t *txMessage) error {
 		c.returned = append(c.returned, t.returned())
 	}
 	for _, x := range p.route.delayed {
-		c.addDelayed(x)
+		p.release(x)
+		c.group.hold(&p.record, p.route.delay.Due)
+		p.record.ExchangeID = 0
 	}
 	if p.envelope.routes.HasBCC() {
 		p.stripBCC()
@@ -159,7 +157,7 @@ func (c *txCommit) add(t *txMessage) error {
 	if len(queues) == 0 {
 		return nil
 	}
-	return c.addReady(queues)
+	return c.broker.waited(c.group.enqueue(&p.record, queues))
 }
 
 // returned is what basic.return gives back.
@@ -170,35 +168,6 @@ func (t *txMessage) returned() Returned {
 		Props:          t.props,
 		Body:           t.body,
 	}
-}
-
-func (c *txCommit) addDelayed(x *Exchange) {
-	p := c.publisher
-	p.release(x)
-	c.batch.AppendDelayed(&p.record, p.route.delay.Due)
-	p.record.ExchangeID = 0
-	if c.delayed == 0 || p.route.delay.Due < c.due {
-		c.due = p.route.delay.Due
-	}
-	c.delayed++
-}
-
-func (c *txCommit) addReady(queues []*Queue) error {
-	record := &c.publisher.record
-	l := letter{index: -1}
-	l.placement.reserve(queues, record.Persistent)
-	l.stored = stored{body: len(record.Body), arrived: record.Arrived, ttl: record.TTL}
-	if len(l.placement.targets) > 0 {
-		l.index = c.appended
-		c.appended++
-		c.batch.Append(record, l.placement.targets, len(l.placement.targets))
-	}
-	var err error
-	if l.placement.transient > 0 {
-		l.stored.transient, err = c.broker.store.AppendTransient(record, l.placement.transient)
-	}
-	c.letters = append(c.letters, l)
-	return c.broker.waited(err)
 }
 
 // acknowledge puts acks of logged messages into the group.
@@ -212,9 +181,9 @@ func (c *txCommit) acknowledge(s *txSettle) {
 		if !ok {
 			continue
 		}
-		a.sources = append(a.sources, letterSource{pos: pos, ref: ref, logged: logged})
+		a.sources = append(a.sources, departure{pos: pos, ref: ref, logged: logged})
 		if logged {
-			c.batch.Settle(s.queue.id, pos, ref)
+			c.group.batch.Settle(s.queue.id, pos, ref)
 		}
 	}
 	c.acks = append(c.acks, a)
@@ -222,19 +191,10 @@ func (c *txCommit) acknowledge(s *txSettle) {
 
 // finish does in memory what the group has made durable, or soon will.
 func (c *txCommit) finish(settles []txSettle) {
-	if c.delayed > 0 {
-		c.broker.engine.Added(c.delayed, c.due)
-	}
 	for _, a := range c.acks {
 		a.queue.endLeaving(a.sources)
 	}
-	for i := range c.letters {
-		l := &c.letters[i]
-		if l.index >= 0 {
-			l.stored.logged = c.batch.Refs[l.index]
-		}
-		l.placement.push(&l.stored)
-	}
+	c.group.arrive()
 	for _, t := range c.replies {
 		c.reply(t)
 	}
@@ -266,14 +226,7 @@ func (c *txCommit) reply(t *txMessage) {
 
 // giveUp takes back what was reserved for a commit that does not happen.
 func (c *txCommit) giveUp() {
-	for i := range c.letters {
-		l := &c.letters[i]
-		l.placement.abandon(true)
-		l.placement.abandon(false)
-		for range l.placement.transient {
-			c.broker.store.Drop(l.stored.transient)
-		}
-	}
+	c.group.abandon()
 	for _, a := range c.acks {
 		a.queue.unmark(a.sources)
 	}
