@@ -97,7 +97,7 @@ func (s *Store) Drop(ref Ref) {
 
 // addLive accounts for n more holds of the record at ref.
 func (l *log) addLive(ref Ref, n int) {
-	g := l.segs.Load().get(ref.File)
+	g := l.segment(ref.File)
 	if g == nil {
 		return // moved or cleaned meanwhile; the copy has its own account
 	}

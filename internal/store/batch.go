@@ -14,6 +14,7 @@ type Batch struct {
 	ops     []op
 	moves   []Move
 	targets []Target // backing of moves[i].Targets
+	ends    []byte   // scratch: see encodeEnds
 	err     error
 	delayed bool // has operations on delayed entries
 	adds    bool // has operations that a full disk refuses
@@ -169,6 +170,6 @@ func (b *Batch) Reset() {
 	clear(b.ops)
 	*b = Batch{
 		Refs: b.Refs[:0], Keys: b.Keys[:0], buf: b.buf[:0], ops: b.ops[:0],
-		moves: b.moves[:0], targets: b.targets[:0],
+		moves: b.moves[:0], targets: b.targets[:0], ends: b.ends[:0],
 	}
 }

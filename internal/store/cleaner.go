@@ -45,7 +45,9 @@ type cleaner struct {
 	lowest  int64
 	// copied says, by queue, which positions have copies in the log.
 	copied map[uint32]*copiedRange
-	echoes map[uint32][]run // settles of seg to be logged again
+	echoes map[uint32][]stretch // settles of seg to be logged again
+	// touched are the runs of which seg says what is left.
+	touched map[uint32]bool
 }
 
 // copiedRange is the range of positions of one queue that were ever copied, and
@@ -80,6 +82,9 @@ func (c *cleaner) run() {
 		case <-c.quit:
 			return
 		}
+		if c.flushDue() {
+			c.done("flush", "", c.flush())
+		}
 		c.mu.Lock()
 		c.ask = c.owner
 		c.mu.Unlock()
@@ -87,15 +92,28 @@ func (c *cleaner) run() {
 			continue
 		}
 		c.thin()
+		for r := c.chooseRun(); r != nil; r = c.chooseRun() {
+			if !c.done("dissolve run", r.name, c.dissolve(r)) || !r.retired.Load() {
+				break
+			}
+		}
 		for g := c.choose(); g != nil; g = c.choose() {
-			if err := c.clean(g); err != nil {
-				if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrFull) {
-					c.log.logger.Error("cannot clean segment", "file", g.name, "err", err)
-				}
+			if !c.done("clean segment", g.name, c.clean(g)) {
+				break
+			}
+			if c.flushDue() && !c.done("flush", "", c.flush()) {
 				break
 			}
 		}
 	}
+}
+
+// done reports an error and whether there was none.
+func (c *cleaner) done(what, name string, err error) bool {
+	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrFull) {
+		c.log.logger.Error("cannot "+what, "file", name, "err", err)
+	}
+	return err == nil
 }
 
 // choose returns the oldest segment if it pays to clean it: when there is more
@@ -146,7 +164,7 @@ func (c *cleaner) hard(size, live int64, segments int) bool {
 //  4. take the file out of the log.
 func (c *cleaner) clean(g *segment) error {
 	c.seg, c.err, c.second = g, nil, false
-	c.echoes = map[uint32][]run{}
+	c.echoes, c.touched = map[uint32][]stretch{}, map[uint32]bool{}
 	b, err := c.content(g)
 	if err != nil {
 		return err
@@ -162,6 +180,9 @@ func (c *cleaner) clean(g *segment) error {
 		}
 	}
 	if err := c.logEchoes(); err != nil {
+		return err
+	}
+	if err := c.logStates(); err != nil {
 		return err
 	}
 	if err := c.waitDurable(); err != nil {
@@ -214,6 +235,18 @@ func (c *cleaner) visit(rec []byte, ref Ref) bool {
 		c.released(rec, ref)
 	case k == kindPut && !c.second:
 		c.put(rec, ref)
+	case c.second:
+	case k == kindMove:
+		c.moveAgain(rec)
+	case k == kindRetry:
+		c.retryAgain(rec)
+	case k == kindDropExchange:
+		c.dropAgain(rec)
+	case k == kindCover || k == kindRun:
+		r := reader{b: rec[recordHeaderBytes:]}
+		c.touched[uint32(r.uvarint())] = true
+	case k == kindEnd:
+		c.touchEnds(rec)
 	case (k == kindSettle || k == kindDropQueue) && !c.second:
 		c.echo(rec)
 	}
@@ -311,7 +344,7 @@ func (c *cleaner) echoRun(queue uint32, first, n uint64) {
 		return
 	}
 	if lo, end := max(first, r.lo), min(first+n, r.hi+1); lo < end {
-		c.echoes[queue] = append(c.echoes[queue], run{lo, end - lo})
+		c.echoes[queue] = append(c.echoes[queue], stretch{lo, end - lo})
 	}
 }
 
@@ -370,7 +403,13 @@ func (c *cleaner) delayed(rec []byte, from Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.table.get(v.Key.Seq)
-	if e == nil || e.ref() != from || (x.isDropped(e.exchange) && !e.inFlight()) {
+	if e == nil || e.ref() != from {
+		return
+	}
+	if x.isDropped(e.exchange) && !e.inFlight() {
+		if c.seg.run != nil {
+			x.removeLocked(*e)
+		}
 		return
 	}
 	key, p := e.key(), messageParts{kind: kindDelayed, flags: flagCopy}
@@ -384,6 +423,10 @@ func (c *cleaner) delayed(rec []byte, from Ref) {
 	size, err := messageSize(kindDelayed, &v.Message, 0, p.flags&flagOrigin != 0)
 	if err != nil {
 		c.err = err
+		return
+	}
+	if c.seg.run != nil {
+		c.delayedOfRun(e, size, &p)
 		return
 	}
 	to, ok := c.append(size, func(buf []byte) {
@@ -469,6 +512,9 @@ func (c *cleaner) thin() {
 	l.mu.Lock()
 	segs := slices.Clone(l.order)
 	l.mu.Unlock()
+	for _, r := range *l.runs.Load() {
+		segs = append(segs, r.segment)
+	}
 	for _, g := range segs {
 		l.mu.Lock()
 		if !g.movedMany() {

@@ -19,6 +19,7 @@ func (s *Store) Commit(b *Batch) (LSN, error) {
 	plain := len(b.buf)
 	defer func() { b.buf = b.buf[:plain] }()
 	b.encodeMoves(x)
+	ends := b.encodeEnds(x)
 	if len(b.buf) > maxRecordBytes {
 		return 0, ErrTooLarge
 	}
@@ -27,7 +28,7 @@ func (s *Store) Commit(b *Batch) (LSN, error) {
 		who = forPublisher
 	}
 	l.mu.Lock()
-	buf, ref, err := l.reserveLocked(int64(len(b.buf)), b.records(), who)
+	buf, ref, err := l.reserveLocked(int64(len(b.buf)), b.records()+ends, who)
 	if err != nil {
 		l.mu.Unlock()
 		return 0, err
@@ -80,6 +81,40 @@ func (b *Batch) encodeMoves(x *index) {
 	})
 }
 
+// encodeEnds adds what ends in runs, if anything does, and where retried records
+// of runs are. It returns the number of records added.
+func (b *Batch) encodeEnds(x *index) int {
+	if !b.delayed || len(x.runs) == 0 {
+		return 0
+	}
+	b.ends = b.ends[:0]
+	var c endCoder
+	retries := 0
+	for i := range b.ops {
+		o := &b.ops[i]
+		if o.kind != kindMove && o.kind != kindRetry && o.kind != kindTomb {
+			continue
+		}
+		e := x.table.get(o.key.Seq)
+		if x.log.run(e.file) == nil {
+			continue
+		}
+		b.ends = c.append(b.ends, e.ref(), e.exchange)
+		if o.kind == kindRetry && !x.isDropped(e.exchange) {
+			// Once more, with the place of the record; recovery takes the last.
+			b.buf = appendRecord(b.buf, kindRetry, 0, func(p []byte) []byte {
+				return appendRetryPlace(appendKey(appendKey(p, o.key), b.Keys[o.index]), e.ref(), e.exchange)
+			})
+			retries++
+		}
+	}
+	if len(b.ends) == 0 {
+		return 0
+	}
+	b.buf = appendRecord(b.buf, kindEnd, 0, func(p []byte) []byte { return append(p, b.ends...) })
+	return retries + 1
+}
+
 func (b *Batch) records() int {
 	n := len(b.ops) - len(b.moves)
 	if len(b.moves) > 0 {
@@ -128,7 +163,7 @@ func (b *Batch) logged(l *log, buf []byte, base Ref, o *op) {
 
 // movedLocked notes in which queues a delayed record is now.
 func (l *log) movedLocked(m *Move) {
-	g := l.segs.Load().get(m.Ref.File)
+	g := l.segment(m.Ref.File)
 	if g == nil {
 		return
 	}

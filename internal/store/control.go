@@ -21,8 +21,8 @@ func appendPad(b []byte) []byte {
 	return b
 }
 
-// run is n positions from first on.
-type run struct{ first, n uint64 }
+// stretch is n positions from first on.
+type stretch struct{ first, n uint64 }
 
 // appendSettle encodes positions as runs; see appendRun.
 func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
@@ -33,7 +33,7 @@ func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
 		for j < len(positions) && positions[j] == positions[j-1]+1 {
 			j++
 		}
-		b, end = appendRun(b, end, run{positions[i], uint64(j - i)})
+		b, end = appendRun(b, end, stretch{positions[i], uint64(j - i)})
 		i = j
 	}
 	return b
@@ -41,7 +41,7 @@ func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
 
 // appendRun encodes a run: its distance from the end of the run before, and its
 // length.
-func appendRun(b []byte, end uint64, r run) ([]byte, uint64) {
+func appendRun(b []byte, end uint64, r stretch) ([]byte, uint64) {
 	b = binary.AppendVarint(b, int64(r.first-end))
 	return binary.AppendUvarint(b, r.n), r.first + r.n
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests, 0 = random")
@@ -20,7 +21,7 @@ func testSeed(t testing.TB) uint64 {
 }
 
 func tiny() Options {
-	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096}
+	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096, RunBytes: 1200, Near: 20 * time.Millisecond}
 }
 
 func TestModel(t *testing.T) {

@@ -32,7 +32,18 @@ func (l *log) undefineLocked(key string) {
 	}
 }
 
-func (l *log) segment(id uint32) *segment { return l.segs.Load().get(id) }
+// segment returns a segment of the log or a run, or nil.
+func (l *log) segment(id uint32) *segment {
+	if g := l.segs.Load().get(id); g != nil {
+		return g
+	}
+	if r := l.run(id); r != nil {
+		return r.segment
+	}
+	return nil
+}
+
+func (l *log) run(id uint32) *run { return (*l.runs.Load())[id] }
 
 func sortedDefinitions(defs map[string]definition) []Definition {
 	list := make([]Definition, 0, len(defs))

@@ -27,6 +27,17 @@ type index struct {
 	dropped map[uint32]int
 
 	gone func(Ref) // told of records of dropped exchanges as they are removed
+	log  *log      // where the runs are
+
+	// now is the last that PopDue was given: what is due soon after it is not
+	// worth a run. Not the highest, so that a clock that was ahead for a moment
+	// does not matter.
+	now   int64
+	fresh int64 // bytes of entries that came since the last flush
+	runs  []*run
+	// bound is the first key that is in a run only: nothing from there on may be
+	// popped before that block is in the index.
+	bound node
 }
 
 type node struct {
@@ -53,8 +64,8 @@ func (e *entry) ref() Ref       { return Ref{File: e.file, Off: e.off, Len: e.le
 func (e *entry) inFlight() bool { return e.due&1 != 0 }
 func (e *entry) setRef(r Ref)   { e.file, e.off, e.length = r.File, r.Off, r.Len }
 
-func newIndex(gone func(Ref)) *index {
-	return &index{gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}}
+func newIndex(l *log, gone func(Ref)) *index {
+	return &index{log: l, gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}, bound: unbound}
 }
 
 // addLocked makes an entry pending.
@@ -64,6 +75,7 @@ func (x *index) addLocked(k Key, exchange uint32, ref Ref) {
 	x.table.put(e)
 	x.pushLocked(node{k.Due, k.Seq})
 	x.countLocked(exchange, 1, ref.Len)
+	x.fresh += int64(ref.Len)
 }
 
 func (x *index) countLocked(exchange uint32, n int, length uint32) {
@@ -85,6 +97,7 @@ func (x *index) countLocked(exchange uint32, n int, length uint32) {
 // removeLocked takes an entry out for good.
 func (x *index) removeLocked(e entry) {
 	x.table.remove(e.seq)
+	x.leaveLocked(&e)
 	if e.inFlight() {
 		x.flying--
 	}
@@ -102,9 +115,10 @@ func (x *index) removeLocked(e entry) {
 	x.countLocked(e.exchange, -1, e.length)
 }
 
-// popLocked takes the first waiting entry due at or before now into flight.
+// popLocked takes the first waiting entry due at or before now into flight. If
+// x.bound is due too there may be more, once it is loaded.
 func (x *index) popLocked(now int64) (Due, bool) {
-	for len(x.heap) > 0 && x.heap[0].due <= now {
+	for len(x.heap) > 0 && x.heap[0].due <= now && x.heap[0].less(x.bound) {
 		n := x.heap[0]
 		x.popNodeLocked()
 		e := x.table.get(n.seq)
@@ -123,8 +137,9 @@ func (x *index) popLocked(now int64) (Due, bool) {
 }
 
 // nextDueLocked returns the earliest due of the waiting, dropping ghosts on top.
+// For what is in runs it is that of the next block: never too late.
 func (x *index) nextDueLocked() (int64, bool) {
-	for len(x.heap) > 0 {
+	for len(x.heap) > 0 && x.heap[0].less(x.bound) {
 		n := x.heap[0]
 		e := x.table.get(n.seq)
 		if e != nil && !e.inFlight() && e.due>>1 == n.due {
@@ -135,7 +150,7 @@ func (x *index) nextDueLocked() (int64, bool) {
 		}
 		x.popNodeLocked()
 	}
-	return 0, false
+	return x.bound.due, x.bound != unbound
 }
 
 func (x *index) isDropped(exchange uint32) bool {
@@ -154,6 +169,7 @@ func (x *index) retryLocked(e *entry, due int64) {
 		x.removeLocked(*e)
 		return
 	}
+	x.leaveLocked(e)
 	x.flying--
 	e.due = due << 1
 	x.pushLocked(node{due, e.seq})

@@ -65,7 +65,7 @@ func TestPopOrder(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(testSeed(t), 0))
 	gone := 0
-	x := newIndex(func(Ref) { gone++ })
+	x := newIndex(nil, func(Ref) { gone++ })
 	for seq := uint64(1); seq <= 20_000; seq++ {
 		x.addLocked(Key{rnd.Int64N(500), seq}, uint32(seq%4), Ref{1, 1, 10})
 	}

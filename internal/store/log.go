@@ -31,6 +31,7 @@ type log struct {
 	nonce  uint32
 
 	segs    atomic.Pointer[segmentTable]
+	runs    atomic.Pointer[runTable]
 	durable atomic.Uint64 // LSN
 	buffers *buffers
 	kick    chan struct{} // wakes the committer
@@ -78,6 +79,7 @@ func newLog(fs FS, dir string, o Options) *log {
 	}
 	l.space.L = &l.mu
 	l.segs.Store(&segmentTable{})
+	l.runs.Store(&runTable{})
 	return l
 }
 
@@ -324,6 +326,10 @@ func (l *log) release() {
 	}
 	for _, f := range l.stale {
 		f.seg.file.Close()
+	}
+	for _, r := range *l.runs.Load() {
+		r.retired.Store(true)
+		r.file.Close()
 	}
 	l.mu.Unlock()
 	for _, w := range told {

@@ -36,7 +36,8 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 	}
 	l := newLog(fs, dir, o)
 	s := &Store{log: l}
-	s.index = newIndex(func(r Ref) { l.addLive(r, -1) })
+	s.index = newIndex(l, func(r Ref) { l.addLive(r, -1) })
+	s.runs = &runs{s: s}
 	s.memory = newMemory(fs, dir, o)
 	s.cleaner = newCleaner(s)
 	l.cleaner = s.cleaner
@@ -44,6 +45,9 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 	if err := s.recover(r, names); err != nil {
 		for _, c := range r.files {
 			c.seg.file.Close()
+		}
+		for _, g := range *l.runs.Load() {
+			g.file.Close()
 		}
 		return nil, err
 	}
@@ -74,6 +78,9 @@ func (s *Store) recover(r *replay, names []string) error {
 		l.order = append(l.order, c.seg)
 	}
 	l.publishLocked()
+	if err := r.loadRuns(names); err != nil {
+		return err
+	}
 	state := newRebuild(l, s.index)
 	r.visit = state.apply
 	r.begin = func(lsn LSN) { state.lsn = lsn }
@@ -89,6 +96,7 @@ func (s *Store) recover(r *replay, names []string) error {
 		g := c.seg
 		g.end, g.taken, g.flushed = c.end, c.end, c.end
 	}
+	gone := state.finishRuns(r)
 	r.out.Queues = state.finish()
 	r.out.Definitions = sortedDefinitions(l.defs)
 	l.lsn = r.maxLSN + 1
@@ -97,6 +105,9 @@ func (s *Store) recover(r *replay, names []string) error {
 	s.damages = len(r.out.Damages)
 	s.recovered.Store(r.out)
 	r.tell()
+	if err := s.removeRuns(gone); err != nil {
+		return err
+	}
 	return s.begin(r)
 }
 

@@ -74,7 +74,11 @@ func (r *rig) stepSettle() bool {
 }
 
 func (r *rig) pop() {
-	r.flying = r.s.PopDue(r.rnd.Int64N(1000), r.rnd.IntN(5), r.flying)
+	now := r.rnd.Int64N(400) // most wait longer
+	if r.rnd.IntN(4) == 0 {
+		now = r.rnd.Int64N(1000)
+	}
+	r.flying = r.s.PopDue(now, r.rnd.IntN(5), r.flying)
 }
 
 // stepRelease ends some of what is in flight.

@@ -34,6 +34,12 @@ type Options struct {
 	// SpaceChanged, if set, is called when appends begin (true) or cease (false)
 	// to be refused with ErrFull. It must not block or call the store.
 	SpaceChanged func(full bool)
+	// RunBytes is how many bytes of delayed messages are gathered before those that
+	// are not due soon are written to a run. Default 64 MiB.
+	RunBytes int64
+	// Near is what is due soon: such entries stay in memory and in the log.
+	// Default 5 s.
+	Near time.Duration
 	// Logger, nil means discard.
 	Logger *slog.Logger
 }
@@ -63,6 +69,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SpaceRetry == 0 {
 		o.SpaceRetry = time.Second
+	}
+	if o.RunBytes == 0 {
+		o.RunBytes = 64 << 20
+	}
+	if o.Near == 0 {
+		o.Near = 5 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -33,6 +33,12 @@ func (l *log) read(ref Ref, buf []byte, v *messageView) error {
 		}
 		return nil
 	}
+	salt := g.salt
+	if g.run != nil {
+		if rec := g.run.view(ref); rec != nil {
+			return l.parseRun(g, off, rec, v)
+		}
+	}
 	rec := sized(buf, int(n))
 	v.Buf = rec
 	if _, err := g.file.ReadAt(rec, off); err != nil {
@@ -41,10 +47,21 @@ func (l *log) read(ref Ref, buf []byte, v *messageView) error {
 		}
 		return fmt.Errorf("read record: %w", err)
 	}
-	if got, ok := recordAt(rec); !ok || len(got) != len(rec) || !recordValid(rec, g.salt, l.table) {
+	if g.run != nil && n >= recordHeaderBytes {
+		salt = le.Uint32(rec[8:]) // that of the segment it was copied from
+	}
+	if got, ok := recordAt(rec); !ok || len(got) != len(rec) || !recordValid(rec, salt, l.table) {
 		return l.damaged(g, off, "checksum mismatch")
 	}
 	if !parseMessage(rec, v) {
+		return l.damaged(g, off, "no message here")
+	}
+	return nil
+}
+
+// parseRun decodes a record of a block that is in memory, and was checked.
+func (l *log) parseRun(g *segment, off int64, rec []byte, v *messageView) error {
+	if got, ok := recordAt(rec); !ok || len(got) != len(rec) || !parseMessage(rec, v) {
 		return l.damaged(g, off, "no message here")
 	}
 	return nil

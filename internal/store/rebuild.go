@@ -23,6 +23,8 @@ type rebuild struct {
 	lsn       LSN // of the frame being applied, or a later one
 	move      Move
 	view      messageView
+	runs      map[uint32]*runState
+	goneRuns  map[uint32]bool
 }
 
 // queueState gathers one queue. Entries and settled runs are sorted and merged
@@ -30,7 +32,7 @@ type rebuild struct {
 type queueState struct {
 	next    uint64
 	entries []Entry
-	settled []run
+	settled []stretch
 	limit   int // of len(entries) + len(settled) before the next merge
 }
 
@@ -38,6 +40,7 @@ func newRebuild(l *log, x *index) *rebuild {
 	return &rebuild{
 		log: l, index: x, queues: map[uint32]*queueState{},
 		noQueue: map[uint32]bool{}, noEx: map[uint32]bool{},
+		runs: map[uint32]*runState{}, goneRuns: map[uint32]bool{},
 	}
 }
 
@@ -68,12 +71,9 @@ func (s *rebuild) apply(rec []byte, ref Ref) bool {
 		s.seen(k.Seq)
 		s.remove(k.Seq)
 	case kindMove:
-		return s.moves(&r)
+		return s.moves(&r, rec[13]&flagCopy != 0)
 	case kindRetry:
-		old, k := r.key(), r.key()
-		if e := s.index.table.get(old.Seq); e != nil && !r.bad {
-			e.due = clampDue(k.Due) << 1
-		}
+		s.retry(&r)
 	case kindSettle:
 		return parseSettle(body, func(queue uint32, first, n uint64) { s.queue(queue).settle(first, n) })
 	case kindPut:
@@ -90,6 +90,16 @@ func (s *rebuild) apply(rec []byte, ref Ref) bool {
 		s.noQueue[r.u32()] = true
 	case kindDropExchange:
 		s.noEx[r.u32()] = true
+	case kindCover:
+		s.cover(&r)
+	case kindEnd:
+		s.ends(&r)
+	case kindRun:
+		if id, st := uint32(r.uvarint()), (runState{r.spans(), r.left()}); !r.bad {
+			s.runs[id] = &st
+		}
+	case kindRunGone:
+		s.goneRuns[r.u32()] = true
 	case kindMark, kindPad:
 	default:
 		return false
@@ -133,7 +143,7 @@ func (s *rebuild) delayed(rec []byte, ref Ref) bool {
 	return true
 }
 
-func (s *rebuild) moves(r *reader) bool {
+func (s *rebuild) moves(r *reader, again bool) bool {
 	var c moveCoder
 	m := &s.move
 	for len(r.b) > 0 {
@@ -151,6 +161,9 @@ func (s *rebuild) moves(r *reader) bool {
 		e := Entry{Ref: ref, Arrived: m.Arrived, TTL: m.TTL, Persistent: m.Persistent, moved: true}
 		for _, t := range m.Targets {
 			e.Pos = t.Pos
+			if again {
+				s.log.cleaner.noteCopy(t, s.lsn)
+			}
 			s.queue(t.Queue).add(e)
 		}
 	}
@@ -174,7 +187,7 @@ func (q *queueState) settle(first, n uint64) {
 		q.settled[k-1].n += n
 		return
 	}
-	q.settled = append(q.settled, run{first, n})
+	q.settled = append(q.settled, stretch{first, n})
 	q.mergeIfMany()
 }
 
@@ -208,8 +221,8 @@ func (q *queueState) merge() {
 	q.entries = kept
 }
 
-func joinRuns(runs []run) []run {
-	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
+func joinRuns(runs []stretch) []stretch {
+	slices.SortFunc(runs, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
 	joined := runs[:0]
 	for _, r := range runs {
 		if k := len(joined); k > 0 && r.first <= joined[k-1].first+joined[k-1].n {
@@ -264,6 +277,7 @@ func (s *rebuild) finishIndex() {
 		x.table.remove(seq)
 	}
 	x.table.each(func(e *entry) {
+		x.fresh += int64(e.length)
 		x.countLocked(e.exchange, 1, e.length)
 		if g := s.log.segment(e.file); g != nil {
 			g.live.Add(int64(e.length))

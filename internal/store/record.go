@@ -36,6 +36,10 @@ const (
 	kindDropQueue    kind = 10
 	kindDropExchange kind = 11
 	kindPad          kind = 12 // ignored
+	kindCover        kind = 13 // entries are in a run from now on
+	kindEnd          kind = 14 // entries of runs ended there
+	kindRun          kind = 15 // what is left of a run
+	kindRunGone      kind = 16 // a run is not needed any more
 )
 
 // isControl reports whether losing a record of this kind can bring something
@@ -277,6 +281,8 @@ func putHeader(dst []byte, k kind, flags byte, aux uint16) {
 	dst[12], dst[13] = byte(k), flags
 	le.PutUint16(dst[14:], aux)
 }
+
+func checksum(b []byte, l *log) uint32 { return crc32.Checksum(b, l.table) }
 
 // sealRecord fills in salt and checksum.
 func sealRecord(rec []byte, salt uint32, table *crc32.Table) {

@@ -29,9 +29,10 @@ type replay struct {
 	// begin, if set, is called with the LSN of the frame before its records.
 	begin func(LSN)
 
-	maxLSN  LSN
-	nextSeq uint64
-	buf     []byte
+	maxLSN     LSN
+	nextSeq    uint64
+	buf        []byte
+	runDamages []Damage // reported if the run is in use
 }
 
 // scanned is one log file found at Open.

@@ -18,7 +18,7 @@ import (
 const (
 	segmentHeaderBytes = 64
 	segmentMagic       = "DUEPLOG\n"
-	formatVersion      = 1
+	formatVersion      = 2
 )
 
 type segmentHeader struct {
@@ -79,6 +79,7 @@ type segment struct {
 
 	live    atomic.Int64 // bytes of records times the holds they still have
 	retired atomic.Bool  // the cleaner is done with it; what is read may be anything
+	run     *run         // if it is a run
 
 	// Guarded by the log lock.
 	end     int64 // where the next frame or record goes; the final length once sealed

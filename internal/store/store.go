@@ -12,6 +12,7 @@ import (
 type Store struct {
 	log     *log
 	index   *index
+	runs    *runs
 	memory  *memory
 	cleaner *cleaner
 
@@ -120,7 +121,12 @@ type Stats struct {
 	ScratchBytes   int64  // transient messages in scratch files
 	LostSettles    uint64 // acknowledgements not logged because even the reserve was used up
 	Full           bool   // appends are refused with ErrFull
-	Damages        int    // found by Open
+	Damages        int    // found by Open and since
+	Runs           int    // files of entries that wait long
+	RunBytes       int64  // their size
+	Flushed        uint64 // entries written to runs
+	FlushedBytes   uint64 // to runs
+	Indexed        int    // delayed entries in memory
 	Pending        Pending
 }
 
@@ -132,7 +138,14 @@ func (s *Store) Stats() Stats {
 	st.Full, st.Segments, st.Spares = l.full, len(l.order), len(l.spares)
 	st.LogBytes, st.LiveBytes = l.sizesLocked()
 	l.mu.Unlock()
-	st.Damages = s.damages
+	st.Damages = s.damages + int(s.runs.damages.Load())
+	for _, r := range *l.runs.Load() {
+		st.Runs++
+		st.RunBytes += r.size
+	}
+	s.index.mu.Lock()
+	st.Indexed = s.index.table.count
+	s.index.mu.Unlock()
 	st.Pending = s.PendingTotal()
 	st.TransientBytes, st.ScratchBytes = s.memory.sizes()
 	return st
