@@ -21,7 +21,7 @@ func testSeed(t testing.TB) uint64 {
 }
 
 func tiny() Options {
-	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096, RunBytes: 1200, Near: 20 * time.Millisecond}
+	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096, RunBytes: 2500, RunBlockBytes: 300, Near: 20 * time.Millisecond}
 }
 
 func TestModel(t *testing.T) {

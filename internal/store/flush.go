@@ -156,7 +156,7 @@ func (w *runWriter) plan(list []flushed) bool {
 		}
 		f.to = Ref{File: r.id, Off: uint32(at / 8), Len: uint32(len(rec))}
 		key := f.key()
-		if k := len(r.blocks); k == 0 || f.to.Off-r.blocks[k-1].off >= runBlockBytes/8 {
+		if k := len(r.blocks); k == 0 || int64(f.to.Off-r.blocks[k-1].off)*8 >= w.log.o.RunBlockBytes {
 			r.blocks = append(r.blocks, block{key, f.to.Off})
 		}
 		r.note(key)

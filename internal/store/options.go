@@ -37,6 +37,8 @@ type Options struct {
 	// RunBytes is how many bytes of delayed messages are gathered before those that
 	// are not due soon are written to a run. Default 64 MiB.
 	RunBytes int64
+	// RunBlockBytes is what is read of a run at once. Default 64 KiB.
+	RunBlockBytes int64
 	// Near is what is due soon: such entries stay in memory and in the log.
 	// Default 5 s.
 	Near time.Duration
@@ -72,6 +74,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RunBytes == 0 {
 		o.RunBytes = 64 << 20
+	}
+	if o.RunBlockBytes == 0 {
+		o.RunBlockBytes = 64 << 10
 	}
 	if o.Near == 0 {
 		o.Near = 5 * time.Second

@@ -96,10 +96,12 @@ func (s *rebuild) apply(rec []byte, ref Ref) bool {
 		s.ends(&r)
 	case kindRun:
 		if id, st := uint32(r.uvarint()), (runState{r.spans(), r.left()}); !r.bad {
-			s.runs[id] = &st
+			*s.run(id) = st
 		}
 	case kindRunGone:
-		s.goneRuns[r.u32()] = true
+		id := r.u32()
+		s.named(id)
+		s.goneRuns[id] = true
 	case kindMark, kindPad:
 	default:
 		return false
@@ -151,6 +153,7 @@ func (s *rebuild) moves(r *reader, again bool) bool {
 			return false
 		}
 		s.seen(m.Key.Seq)
+		s.named(m.Ref.File)
 		ref := m.Ref
 		if e := s.index.table.get(m.Key.Seq); e != nil {
 			ref = e.ref()

@@ -30,7 +30,17 @@ func (r *replay) loadRuns(names []string) error {
 	return nil
 }
 
+// named makes sure that an id which the log names is not used again, although the
+// file may be gone: what is said of the old run would be taken for the new one.
+// Ids far away are nonsense.
+func (s *rebuild) named(id uint32) {
+	if id < memoryBit && id < s.log.nextID+1<<20 {
+		s.log.nextID = max(s.log.nextID, id+1)
+	}
+}
+
 func (s *rebuild) run(id uint32) *runState {
+	s.named(id)
 	st := s.runs[id]
 	if st == nil {
 		st = &runState{left: map[uint32]Pending{}}
@@ -50,6 +60,7 @@ func (s *rebuild) retry(r *reader) {
 		e.due = clampDue(k.Due) << 1
 	case len(r.b) > 0:
 		ref, ex := r.retryPlace()
+		s.named(ref.File)
 		if r.bad || old.Seq == 0 || s.log.run(ref.File) == nil {
 			return // the run is gone, so a copy follows or it ended
 		}

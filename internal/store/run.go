@@ -52,7 +52,6 @@ type loaded struct {
 const (
 	runMagic       = "DUERUN1\n"
 	runFooterBytes = 80
-	runBlockBytes  = 64 << 10
 	blockItemBytes = 20
 )
 
@@ -200,7 +199,7 @@ func (r *run) scan(l *log) error {
 	r.blocks, r.end, r.last, r.seqs = nil, 0, Key{}, [2]uint64{}
 	eachRecord(b, l, func(off int, rec []byte, v *messageView) {
 		from := uint32(off / 8)
-		if k := len(r.blocks); k == 0 || from-r.blocks[k-1].off >= runBlockBytes/8 {
+		if k := len(r.blocks); k == 0 || int64(from-r.blocks[k-1].off)*8 >= l.o.RunBlockBytes {
 			r.blocks = append(r.blocks, block{v.Key, from})
 		}
 		r.note(v.Key)

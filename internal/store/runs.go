@@ -163,9 +163,10 @@ func (x *index) mayHaveLocked(k Key) bool {
 	return false
 }
 
-// coldLocked returns the block that has to be searched for a key, or -1.
+// coldLocked returns the block that has to be searched for a key that is not in
+// the index, or -1. It may be one that could not be read when it was its turn.
 func (r *run) coldLocked(k Key) int {
-	if i := r.blockFor(k); i >= r.next && r.rest.overlaps(r.span(i)) {
+	if i := r.blockFor(k); i >= 0 && r.rest.overlaps(r.span(i)) {
 		return i
 	}
 	return -1
