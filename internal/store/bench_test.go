@@ -32,7 +32,7 @@ func cpu(b *testing.B) func() {
 	return func() { b.ReportMetric(float64(processTime(b)-start)/float64(b.N), "cpu-ns/op") }
 }
 
-func processTime(b *testing.B) int64 {
+func processTime(b testing.TB) int64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)
