@@ -229,6 +229,7 @@ func (c *cleaner) removeRun(r *run) error {
 	r.retired.Store(true)
 	x.runs = slices.DeleteFunc(x.runs, func(o *run) bool { return o == r })
 	x.publishLocked()
+	l.addLive(r.state, -1)
 	x.mu.Unlock()
 	r.file.Close()
 	if err := l.fs.Remove(l.path(r.name)); err != nil {

@@ -147,7 +147,7 @@ func (w *runWriter) plan(list []flushed) bool {
 	r := w.run
 	for i := range list {
 		f := &list[i]
-		rec := w.record(f)
+		rec := w.record(f, true)
 		if rec == nil {
 			continue // to stays zero: not in the run
 		}
@@ -188,19 +188,23 @@ func (w *runWriter) image(id uint32) []byte {
 }
 
 // record returns the record of an entry as it goes into the run: as it is in the
-// log, unless the entry got another due since.
-func (w *runWriter) record(f *flushed) []byte {
+// log, unless the entry got another due since. It is checked once.
+func (w *runWriter) record(f *flushed, check bool) []byte {
 	g, off := w.segs[f.file], int64(f.off)*8
 	b := w.image(f.file)
 	if off+int64(f.length) > int64(len(b)) {
 		return nil
 	}
 	rec, ok := recordAt(b[off : off+int64(f.length)])
-	if !ok || len(rec) != int(f.length) || !recordValid(rec, g.salt, w.log.table) || !parseMessage(rec, &w.view) {
+	if !ok || len(rec) != int(f.length) || len(rec) < delayedFixed ||
+		(check && !recordValid(rec, g.salt, w.log.table)) {
 		return nil // damaged: the cleaner reports it
 	}
-	if w.view.Key == f.key() {
+	if int64(le.Uint64(rec[delayedSeqOffset-8:])) == f.key().Due {
 		return rec
+	}
+	if !parseMessage(rec, &w.view) {
+		return nil
 	}
 	return rekeyed(rec, &w.view, f.key(), g.salt, w.log)
 }
@@ -235,7 +239,7 @@ func (w *runWriter) write(list []flushed) error {
 		if list[i].to.Len == 0 {
 			continue
 		}
-		rec := w.record(&list[i])
+		rec := w.record(&list[i], false)
 		if len(rec) != int(list[i].to.Len) {
 			return errors.New("record changed while it was copied")
 		}
