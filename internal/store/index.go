@@ -65,7 +65,7 @@ func (e *entry) inFlight() bool { return e.due&1 != 0 }
 func (e *entry) setRef(r Ref)   { e.file, e.off, e.length = r.File, r.Off, r.Len }
 
 func newIndex(l *log, gone func(Ref)) *index {
-	return &index{log: l, gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}, bound: unbound}
+	return &index{log: l, gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}, bound: unbound()}
 }
 
 // addLocked makes an entry pending.
@@ -150,7 +150,7 @@ func (x *index) nextDueLocked() (int64, bool) {
 		}
 		x.popNodeLocked()
 	}
-	return x.bound.due, x.bound != unbound
+	return x.bound.due, x.bound != unbound()
 }
 
 func (x *index) isDropped(exchange uint32) bool {

@@ -26,7 +26,8 @@ type found struct {
 	exchange uint32
 }
 
-var unbound = node{due: math.MaxInt64}
+// unbound is the bound when all is in the index.
+func unbound() node { return node{due: math.MaxInt64} }
 
 // load brings the nearest block into the index if it is due.
 func (t *runs) load(now int64) {
@@ -144,7 +145,7 @@ func (x *index) nearestLocked() *run {
 
 // boundLocked finds x.bound after a change, and returns the run it is in.
 func (x *index) boundLocked() *run {
-	x.bound = unbound
+	x.bound = unbound()
 	r := x.nearestLocked()
 	if r != nil {
 		k := r.blocks[r.next].first
