@@ -156,7 +156,7 @@ func (c *cleaner) dissolveIndex(r *run) error {
 	for _, e := range list {
 		rec, err := c.runRecord(r, e.ref())
 		if err != nil {
-			continue // reported; it stays where it is
+			return err // it stays where it is
 		}
 		c.delayed(rec, e.ref())
 		if c.err != nil {

@@ -186,7 +186,8 @@ func (r *rig) takePending(got *model) bool {
 		}
 		return false
 	}
-	return true
+	// Blocks that cannot be read any more are skipped, not an error.
+	return r.s.runs.damages.Load() == 0 || !r.dead(nil)
 }
 
 func boolCmp(less, more bool) int {
