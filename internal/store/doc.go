@@ -27,11 +27,11 @@
 //     goes before the message it is about.
 //   - Segment ids grow and every frame and record carries a salt made of the
 //     id, so what an earlier use left in a recycled file never validates.
-//
 //   - A delayed entry waits in memory and in the log or, if it is due long after
 //     the last PopDue, in a run: a sorted, immutable file. Which entries are in
 //     runs, and which of them ended, is said by records of the log.
 //
 // Locks, outermost first: delayed index, log. Neither is held during I/O or
-// while a callback runs. Before both comes the lock of those who read runs. See the comments at the fields.
+// while a callback runs. Before both comes the lock of those who read runs. See
+// the comments at the fields.
 package store
