@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // Flushing moves delayed entries that wait long from the log into a run. It is
@@ -107,6 +109,7 @@ func (c *cleaner) writeRun(segs map[uint32]*segment, list []flushed) (*run, erro
 	w := &runWriter{log: l, segs: segs, images: map[uint32][]byte{}}
 	w.run = &run{segment: &segment{id: id, name: runName(id)}, left: map[uint32]Pending{}}
 	w.run.segment.run = w.run
+	defer w.release()
 	if !w.plan(list) {
 		return nil, nil
 	}
@@ -135,6 +138,7 @@ type runWriter struct {
 	run    *run
 	segs   map[uint32]*segment
 	images map[uint32][]byte
+	mapped [][]byte // those of images to be unmapped
 	view   messageView
 	buf    []byte
 	at     int64 // of buf in the file
@@ -177,7 +181,7 @@ func (w *runWriter) image(id uint32) []byte {
 	if p := g.buf.Load(); p != nil {
 		b = *p
 	} else {
-		b = w.log.buffers.get(g.size)[:g.size]
+		b = w.outside(g.size)
 		if err := readFull(g.file, b, 0); err != nil {
 			w.log.logger.Warn("cannot read a segment", "file", g.name, "err", err)
 			b = nil
@@ -185,6 +189,25 @@ func (w *runWriter) image(id uint32) []byte {
 	}
 	w.images[id] = b
 	return b
+}
+
+// outside returns memory outside the garbage collector's heap, which would take
+// two cycles to give it back.
+func (w *runWriter) outside(n int64) []byte {
+	b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return make([]byte, n)
+	}
+	w.mapped = append(w.mapped, b)
+	return b
+}
+
+// release gives back the images; nothing refers to them any more.
+func (w *runWriter) release() {
+	w.images = nil
+	for _, b := range w.mapped {
+		unix.Munmap(b)
+	}
 }
 
 // record returns the record of an entry as it goes into the run: as it is in the

@@ -272,7 +272,10 @@ func TestCleanerGivesBack(t *testing.T) {
 			if p%100 == 0 {
 				continue
 			}
-			r.s.Settle(1, []uint64{p}, []Ref{r.refs[Target{1, p}]})
+			r.mu.Lock()
+			ref := r.refs[Target{1, p}]
+			r.mu.Unlock()
+			r.s.Settle(1, []uint64{p}, []Ref{ref})
 			r.ended(1, []uint64{p})
 			delete(r.model.queues, Target{1, p})
 		}

@@ -270,3 +270,54 @@ func repairRun(b []byte) {
 	}
 	le.PutUint32(p[76:], checksum(p[:76], l))
 }
+
+// TestRunsGiveBack: one message in a hundred that went from runs into a queue is
+// never settled; the space of the others comes back, and nothing of it is lost.
+func TestRunsGiveBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := runRig(t, 400)
+		defer func() { r.s.Abandon() }()
+		before := r.s.Stats()
+		b := &Batch{}
+		r.queues, r.nextQ = []uint32{1}, 2
+		var all []Target
+		for due := r.s.PopDue(5000, 50, nil); len(due) > 0; due = r.s.PopDue(5000, 50, nil) {
+			b.Reset()
+			for _, d := range due {
+				ts := r.place()
+				all = append(all, ts...)
+				b.Move(&Move{Key: d.Key, Ref: d.Ref, TTL: -1, Persistent: true, Targets: ts, Holds: 1})
+			}
+			lsn, err := r.s.Commit(b)
+			r.ok(lsn, err)
+			for i, d := range due {
+				r.pushed(b.moves[i].Targets, b.Refs[i], r.model.pending[d.Key.Seq].body)
+				delete(r.model.pending, d.Key.Seq)
+			}
+			r.note(lsn)
+			r.stepWait()
+		}
+		for _, p := range all {
+			if p.Pos%100 == 0 {
+				continue
+			}
+			r.mu.Lock()
+			ref := r.refs[p]
+			r.mu.Unlock()
+			r.s.Settle(p.Queue, []uint64{p.Pos}, []Ref{ref})
+			r.ended(p.Queue, []uint64{p.Pos})
+			delete(r.model.queues, p)
+		}
+		r.note(0)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if st := r.s.Stats(); st.RunBytes > before.RunBytes/4 {
+			t.Fatalf("runs have %d bytes, before %d", st.RunBytes, before.RunBytes)
+		}
+		r.check()
+		r.s.Abandon()
+		r.disk = r.disk.reboot(3)
+		r.survive()
+	})
+}
