@@ -35,6 +35,9 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 	x, l := s.index, s.log
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	for x.flushing && x.fresh >= 2*l.o.RunBytes {
+		x.calm.Wait()
+	}
 	l.mu.Lock()
 	buf, ref, err := l.reserveLocked(align(int64(size)), 1, forPublisher)
 	if err != nil {

@@ -97,11 +97,9 @@ func (c *cleaner) run() {
 				break
 			}
 		}
+		// No flush in between: it makes more garbage than one segment has.
 		for g := c.choose(); g != nil; g = c.choose() {
 			if !c.done("clean segment", g.name, c.clean(g)) {
-				break
-			}
-			if c.flushDue() && !c.done("flush", "", c.flush()) {
 				break
 			}
 		}

@@ -45,8 +45,14 @@ func (c *cleaner) flushDue() bool {
 func (c *cleaner) flush() error {
 	x, l := c.s.index, c.log
 	segs := c.sealed()
+	defer func() {
+		x.mu.Lock()
+		x.flushing = false
+		x.calm.Broadcast()
+		x.mu.Unlock()
+	}()
 	x.mu.Lock()
-	x.fresh = 0
+	x.fresh, x.flushing = 0, true
 	bound := x.now + l.o.Near.Milliseconds()
 	x.mu.Unlock()
 	list, bytes := c.choosePending(segs, bound)

@@ -34,7 +34,11 @@ type index struct {
 	// does not matter.
 	now   int64
 	fresh int64 // bytes of entries that came since the last flush
-	runs  []*run
+	// While a run is written, adders wait when much has come meanwhile. A flush
+	// waits for none of them, and ends also if it fails.
+	flushing bool
+	calm     sync.Cond // on mu: a flush ended
+	runs     []*run
 	// bound is the first key that is in a run only: nothing from there on may be
 	// popped before that block is in the index.
 	bound node
@@ -65,7 +69,9 @@ func (e *entry) inFlight() bool { return e.due&1 != 0 }
 func (e *entry) setRef(r Ref)   { e.file, e.off, e.length = r.File, r.Off, r.Len }
 
 func newIndex(l *log, gone func(Ref)) *index {
-	return &index{log: l, gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}, bound: unbound()}
+	x := &index{log: l, gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}, bound: unbound()}
+	x.calm.L = &x.mu
+	return x
 }
 
 // addLocked makes an entry pending.
