@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +27,13 @@ func openFake(t *testing.T, o Options) (*Store, *fakeDisk) {
 }
 
 // syncs counts the syncs of log files from now on.
-func (d *fakeDisk) countSyncs() *int {
-	n := new(int)
+func (d *fakeDisk) countSyncs() *atomic.Int64 {
+	n := new(atomic.Int64)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rule = func(call, _ string, _ int) error {
 		if call == "sync" {
-			*n++
+			n.Add(1)
 		}
 		return nil
 	}
@@ -48,25 +49,25 @@ func TestLazyCommit(t *testing.T) {
 		synctest.Wait()
 		syncs := d.countSyncs()
 		time.Sleep(time.Hour)
-		if *syncs != 0 {
-			t.Fatalf("%d syncs while nothing happened", *syncs)
+		if syncs.Load() != 0 {
+			t.Fatalf("%d syncs while nothing happened", syncs.Load())
 		}
 		before := s.Durable()
 		for range 10 {
 			s.Settle(1, []uint64{5}, nil)
 			time.Sleep(time.Millisecond)
 		}
-		if s.Durable() != before || *syncs != 0 {
+		if s.Durable() != before || syncs.Load() != 0 {
 			t.Fatal("committed at once although nobody waits")
 		}
 		time.Sleep(11 * time.Millisecond)
 		synctest.Wait()
-		if s.Durable() == before || *syncs != 1 {
-			t.Fatalf("not committed after LazyCommit; %d syncs", *syncs)
+		if s.Durable() == before || syncs.Load() != 1 {
+			t.Fatalf("not committed after LazyCommit; %d syncs", syncs.Load())
 		}
 		time.Sleep(time.Hour)
-		if *syncs != 1 {
-			t.Fatalf("%d syncs", *syncs)
+		if syncs.Load() != 1 {
+			t.Fatalf("%d syncs", syncs.Load())
 		}
 	})
 }
@@ -107,8 +108,8 @@ func TestNotifyOnce(t *testing.T) {
 				t.Fatalf("waiter %d: %v, %v", i, rs[i].calls, rs[i].errs)
 			}
 		}
-		if *syncs > 3 {
-			t.Fatalf("%d syncs for 50 waiters", *syncs)
+		if syncs.Load() > 3 {
+			t.Fatalf("%d syncs for 50 waiters", syncs.Load())
 		}
 		var r recorder
 		s.Notify(last, &r)
