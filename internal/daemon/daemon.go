@@ -174,7 +174,11 @@ func (d *Daemon) stopParts(ctx context.Context, how ending) error {
 	if how == killed {
 		d.store.Abandon()
 	}
-	// 1. Clients are told and leave; their last acks and publishes are still taken.
+	// 1. Nothing is released any more, which clients that leave would not take. Then they are told
+	// and leave; their last acks and publishes are still taken.
+	if d.engine != nil {
+		d.engine.Hold()
+	}
 	if d.server != nil {
 		if how == killed {
 			faults = append(faults, d.server.Close())
@@ -182,7 +186,7 @@ func (d *Daemon) stopParts(ctx context.Context, how ending) error {
 			d.log.Warn("clients cut off", "err", err)
 		}
 	}
-	// 2. Nothing falls due any more. The engine ends its batch; it needs the broker for that.
+	// 2. Nothing falls due any more.
 	if d.engine != nil {
 		d.engine.Stop()
 		if d.steps != nil {

@@ -74,7 +74,8 @@ type Engine struct {
 	started bool
 
 	failure atomic.Pointer[error] // why release has stopped for good
-	stopped atomic.Bool
+	held    atomic.Bool           // nothing is released any more
+	stopped atomic.Bool           // nothing is taken any more
 
 	release  release // the goroutine's own
 	counters counters
@@ -127,10 +128,12 @@ func (e *Engine) Start(sink Sink) {
 	go e.run()
 }
 
-// Stop ends the release and waits for the batch that is under way. What is pending stays in
-// the store. It must not be called by the Sink.
-func (e *Engine) Stop() {
-	if e.stopped.Swap(true) {
+// Hold ends the release for good and waits for the batch that is under way. Entries are still
+// taken, and stay in the store with what is pending. A broker that stops does this first: what
+// it released while its clients leave would only be lost, if it is transient. It must not be
+// called by the Sink.
+func (e *Engine) Hold() {
+	if e.held.Swap(true) {
 		return
 	}
 	close(e.quit)
@@ -142,6 +145,12 @@ func (e *Engine) Stop() {
 		<-e.done
 		e.log.Info("release of delayed messages stopped", "pending", e.store.PendingTotal().Count)
 	}
+}
+
+// Stop is Hold, and from then on entries are refused.
+func (e *Engine) Stop() {
+	e.stopped.Store(true)
+	e.Hold()
 }
 
 // Add keeps m until due (unix milliseconds) and then releases it. An instant in the past is
@@ -176,7 +185,7 @@ func (e *Engine) Expect(due int64) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if due < e.nextDue.Load() && !e.stopped.Load() {
+	if due < e.nextDue.Load() && !e.held.Load() {
 		e.nextDue.Store(due)
 		e.alarm.Set(due)
 	}

@@ -649,3 +649,19 @@ func (s *countingSink) Push(batch []store.Due, _ []Outcome) {
 		close(s.done)
 	}
 }
+
+// TestHoldReleasesNothingAndTakesEverything: what falls due while clients are waited for stays.
+func TestHoldReleasesNothingAndTakesEverything(t *testing.T) {
+	t.Parallel()
+	rigTest(t, Config{}, func(t *testing.T, r *rig) {
+		r.publish("pending", r.clock.in(time.Second))
+		r.engine.Hold()
+		r.publish("taken", r.clock.in(time.Second))
+		advance(time.Hour)
+		expectNames(t, r.sink.take())
+		r.stop()
+		r.open()
+		r.start()
+		expectNames(t, r.sink.take(), "pending", "taken")
+	})
+}

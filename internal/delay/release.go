@@ -37,7 +37,7 @@ func (e *Engine) releaseAll() error {
 	e.nextDue.Store(working) // spares Add the trouble of setting the alarm
 	e.mu.Unlock()
 	n, err := 1, error(nil)
-	for n > 0 && err == nil && !e.stopped.Load() {
+	for n > 0 && err == nil && !e.held.Load() {
 		n, err = e.releaseDue(e.clock.Now().UnixMilli())
 	}
 	full := errors.Is(err, store.ErrFull)
