@@ -351,3 +351,42 @@ func TestOverdueAfterACrashIsMarkedRedelivered(t *testing.T) {
 		}
 	})
 }
+
+// TestReleaseToAWaitingConsumer: the record that was read to route a message goes to a consumer
+// with credit as it is, unless consumers get another form of it, and to nobody in place of
+// another message that arrives meanwhile.
+func TestReleaseToAWaitingConsumer(t *testing.T) {
+	t.Parallel()
+	for name, headers := range map[string]amqp.Table{
+		"as it was read":  {"x-delay": int64(1000)},
+		"in another form": {"x-delay": int64(1000), "BCC": []any{"c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.delayedExchange("x", "direct")
+				r.queue("q", nil, "durable")
+				r.bind("q", "x", "k")
+				f, _ := r.consume("q", -1, ConsumerSpec{NoAck: true})
+				other := r.Session.NewPublisher()
+				f.arrived = func(d *Delivery) {
+					if string(d.Record.Body) != "released" {
+						return
+					}
+					if _, err := other.Publish(newMessage("", "q", "meanwhile")); err != nil {
+						t.Error(err)
+					}
+				}
+				r.publish("x", "k", "released", withHeaders(headers))
+				pass(2 * time.Second)
+				if len(f.got) != 2 {
+					t.Fatalf("got %d messages", len(f.got))
+				}
+				if got := f.got[0].headers; got["BCC"] != nil || got["x-delay"] != int64(-1000) {
+					t.Errorf("headers seen: %v", got)
+				}
+				wantBodies(t, "q", f.bodies(), "released", "meanwhile")
+			})
+		})
+	}
+}
