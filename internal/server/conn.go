@@ -110,7 +110,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 
 // serve runs the connection to its end. It is the reader.
 func (c *conn) serve() {
-	defer c.nc.Close()
+	defer c.kill()
 	go c.write()
 	c.read()
 	// What was said last must reach the client, if the client reads.
@@ -122,8 +122,11 @@ func (c *conn) serve() {
 func (c *conn) write() {
 	defer close(c.written)
 	err := c.out.run()
+	if err == nil {
+		return // all is written; the reader closes the socket when it has done
+	}
 	open := phase(c.phase.Load()) == phaseOpen
-	if first := c.kill(); !first || !open || err == nil {
+	if first := c.kill(); !first || !open {
 		return
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
