@@ -206,10 +206,11 @@ func (c *conn) open() error {
 	c.told.peer = c.peer
 	c.mu.Unlock()
 	_ = c.nc.SetDeadline(time.Time{})
-	c.send(0, &wire.ConnectionOpenOk{})
+	// Open before the client hears of it: whoever has open-ok is told of a shutdown.
 	if !c.phase.CompareAndSwap(int32(phaseHandshake), int32(phaseOpen)) {
 		return errClosing
 	}
+	c.send(0, &wire.ConnectionOpenOk{})
 	c.watch.start(c)
 	c.server.log.Debug("connection open", "conn", c.name, "user", c.peer.user, "vhost", m.VirtualHost)
 	return nil
