@@ -205,29 +205,3 @@ func oneOf(why string, known ...string) argumentCheck {
 func unacceptable(v any) string {
 	return "{unacceptable_type," + amqp.TypeNameOf(v) + "}"
 }
-
-// newQueueSettings reads arguments that were checked.
-func newQueueSettings(args amqp.Table) *queueSettings {
-	s := &queueSettings{
-		ttl:       intArgument(args, argTTL, noTTL),
-		expires:   intArgument(args, argExpires, -1),
-		maxLength: intArgument(args, argMaxLength, -1),
-		maxBytes:  intArgument(args, argMaxBytes, -1),
-	}
-	s.dlx, s.hasDLX = args[argDLX].(string)
-	s.dlxKey, s.hasDLXKey = args[argDLXKey].(string)
-	switch args[argOverflow] {
-	case "reject-publish":
-		s.overflow = rejectPublish
-	case "reject-publish-dlx":
-		s.overflow = rejectPublishDLX
-	}
-	return s
-}
-
-func intArgument(args amqp.Table, name string, otherwise int64) int64 {
-	if n, ok := amqp.AsInt(args[name]); ok {
-		return n
-	}
-	return otherwise
-}

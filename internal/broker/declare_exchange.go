@@ -80,8 +80,7 @@ func (v *VHost) declareExchange(spec *ExchangeSpec, kind exchangeKind) (store.LS
 
 // newExchange makes an exchange without bindings.
 func newExchange(v *VHost, spec *ExchangeSpec, kind exchangeKind) *Exchange {
-	alternate, _ := spec.Args[argAlternate].(string)
-	return &Exchange{
+	x := &Exchange{
 		vhost:      v,
 		name:       spec.Name,
 		typeName:   spec.Type,
@@ -91,10 +90,11 @@ func newExchange(v *VHost, spec *ExchangeSpec, kind exchangeKind) *Exchange {
 		autoDelete: spec.AutoDelete,
 		internal:   spec.Internal,
 		args:       spec.Args,
-		alternate:  alternate,
 		outgoing:   make(map[bindingKey]*binding),
 		incoming:   make(map[bindingKey]*binding),
 	}
+	x.settings.Store(newExchangeSettings(x.args, nil))
+	return x
 }
 
 // addExchangeLocked makes the exchange known.

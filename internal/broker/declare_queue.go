@@ -104,7 +104,7 @@ func newQueue(v *VHost, spec *QueueSpec) *Queue {
 		bindings:   make(map[bindingKey]*binding),
 	}
 	q.index.spare = &v.broker.blocks
-	q.settings.Store(newQueueSettings(spec.Args))
+	q.settings.Store(newQueueSettings(spec.Args, nil))
 	q.mu.Lock()
 	q.touchLocked()
 	q.mu.Unlock()

@@ -55,7 +55,9 @@ type Exchange struct {
 	autoDelete bool
 	internal   bool
 	args       amqp.Table
-	alternate  string // exchange for what no binding takes, "" for none
+
+	// settings are replaced by Exchange.apply.
+	settings atomic.Pointer[exchangeSettings]
 
 	// table is what routing reads. It is never changed: a new binding makes it nil, and
 	// the next message builds it anew.

@@ -2,9 +2,12 @@ package broker
 
 // expiry is when the message at a position is due to expire.
 type expiry struct {
-	at  int64 // unix milliseconds
-	pos uint64
+	at  int64  // unix milliseconds
+	pos uint64 // with byQueueTTL, if it is that which ends then
 }
+
+// byQueueTTL marks a position in the heap whose time is that of the queue and not its own.
+const byQueueTTL = 1 << 63
 
 // expiryHeap orders expiries, the earliest first: 16 bytes per message, no pointers. It may
 // hold positions that are gone meanwhile; see Queue.noteExpiryLocked for their bound.
@@ -46,13 +49,18 @@ func (h *expiryHeap) pop() expiry {
 func (h *expiryHeap) keep(wanted func(pos uint64) bool) {
 	kept := (*h)[:0]
 	for _, x := range *h {
-		if wanted(x.pos) {
+		if wanted(x.pos &^ byQueueTTL) {
 			kept = append(kept, x)
 		}
 	}
 	*h = kept
-	for i := len(kept)/2 - 1; i >= 0; i-- {
-		kept.down(i)
+	h.order()
+}
+
+// order makes a heap of what is in any order. Costs O(n).
+func (h expiryHeap) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
 	}
 }
 

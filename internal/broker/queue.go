@@ -36,10 +36,11 @@ type Queue struct {
 
 	mu sync.Mutex // guards all below
 
-	index     index
-	delivered uint64     // nothing from here on was ever delivered
-	expires   expiryHeap // of messages with a TTL of their own
-	zero      []uint64   // positions that expire unless delivered at once
+	index      index
+	delivered  uint64     // nothing from here on was ever delivered
+	expires    expiryHeap // of messages with a TTL of their own
+	disordered bool       // some of them are there because the clock was set back
+	zero       []uint64   // positions that expire unless delivered at once
 
 	consumers []*Consumer // in order of registration
 	active    []*Consumer // those that may have credit, asked in turn

@@ -1,5 +1,7 @@
 package broker
 
+import "github.com/duepost/duepost/internal/amqp"
+
 // overflow says what a full queue does with one more message.
 type overflow uint8
 
@@ -9,8 +11,8 @@ const (
 	rejectPublishDLX                 // it refuses it and dead-letters it
 )
 
-// queueSettings are what declare arguments (and policies) make of a queue: the values in force.
-// They are never changed, only replaced as a whole.
+// queueSettings are the values in force for a queue: what its declare arguments and the policy that
+// matches it make of it. They are never changed, only replaced as a whole; see Queue.apply.
 type queueSettings struct {
 	ttl       int64 // milliseconds a message may stay, -1 for ever
 	expires   int64 // milliseconds the queue may be unused, -1 for ever
@@ -22,6 +24,31 @@ type queueSettings struct {
 	dlx       string // exchange to dead-letter to
 	hasDLXKey bool
 	dlxKey    string // routing key instead of the message's own
+
+	deliveryLimit int64 // how often a message may come back, -1 for ever
+}
+
+// newQueueSettings computes what is in force from arguments that were checked and from a policy's
+// definition, which may be nil. Of two numbers the lower one holds; else the argument does.
+// [rmq policies]
+func newQueueSettings(args amqp.Table, policy policyDefinition) *queueSettings {
+	e := effective{args, policy}
+	s := &queueSettings{
+		ttl:           e.least("message-ttl"),
+		expires:       e.least("expires"),
+		maxLength:     e.least("max-length"),
+		maxBytes:      e.least("max-length-bytes"),
+		deliveryLimit: e.least("delivery-limit"),
+	}
+	s.dlx, s.hasDLX = e.text("dead-letter-exchange")
+	s.dlxKey, s.hasDLXKey = e.text("dead-letter-routing-key")
+	switch mode, _ := e.text("overflow"); mode {
+	case "reject-publish":
+		s.overflow = rejectPublish
+	case "reject-publish-dlx":
+		s.overflow = rejectPublishDLX
+	}
+	return s
 }
 
 // refuses reports whether the queue refuses messages when it is full [rmq reject-publish].

@@ -16,7 +16,7 @@ const clockSlack = 1000
 func (q *Queue) expireLocked(d *dispatch, s *queueSettings) {
 	now := q.broker.nowMillis()
 	for len(q.expires) > 0 && q.expires[0].at <= now && len(d.expired) < claimBatch {
-		pos := q.expires.pop().pos
+		pos := q.expires.pop().pos &^ byQueueTTL
 		e := q.index.at(pos)
 		switch {
 		case e == nil: // settled before
@@ -70,10 +70,17 @@ func (q *Queue) noteArrivalLocked(pos uint64, e *entry, ttl int64, s *queueSetti
 		return
 	}
 	if arrived < q.newest-clockSlack { // it would be stuck behind messages of a later hour
-		q.noteExpiryLocked(pos, arrived+s.ttl)
+		q.noteDisorderLocked(pos, arrived+s.ttl)
 	}
 	q.newest = max(q.newest, arrived)
 	q.armForLocked(arrived + s.ttl)
+}
+
+// noteDisorderLocked arranges for the end of a message's time that the queue's order would make
+// too late.
+func (q *Queue) noteDisorderLocked(pos uint64, at int64) {
+	q.disordered = true
+	q.noteExpiryLocked(pos|byQueueTTL, at)
 }
 
 // noteReturnLocked arranges for the end of a message's time that comes back to its place.

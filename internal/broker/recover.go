@@ -251,7 +251,7 @@ func (q *Queue) restoreExpiryLocked(f *store.Entry) {
 		q.noteExpiryLocked(f.Pos, f.Arrived+f.TTL)
 	}
 	if s.ttl >= 0 && f.Arrived < q.newest-clockSlack {
-		q.noteExpiryLocked(f.Pos, f.Arrived+s.ttl)
+		q.noteDisorderLocked(f.Pos, f.Arrived+s.ttl)
 	}
 	q.newest = max(q.newest, f.Arrived)
 }

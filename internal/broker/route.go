@@ -71,8 +71,8 @@ func (r *route) walk(x *Exchange, e *envelope) error {
 	}
 	first := len(r.found)
 	r.match(x, e)
-	if len(r.found) == first && x.alternate != "" {
-		if alternate := x.vhost.exchange(x.alternate); alternate != nil {
+	if len(r.found) == first {
+		if alternate := x.alternate(); alternate != nil {
 			return r.walk(alternate, e)
 		}
 	}

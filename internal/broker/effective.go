@@ -1,0 +1,38 @@
+package broker
+
+import "github.com/duepost/duepost/internal/amqp"
+
+// policyDefinition is what a policy (merged with an operator policy) says about an object: values
+// by key, such as "message-ttl". Numbers are int64, texts string. Nil is no policy.
+type policyDefinition map[string]any
+
+// effective looks values up in both places that may set them: declare arguments, whose names are
+// the keys with "x-" before them, and a policy.
+type effective struct {
+	args   amqp.Table
+	policy policyDefinition
+}
+
+// unset is a number that nothing sets.
+const unset = -1
+
+// least returns the lower of two numbers, or the one there is, else unset. A negative one means
+// unlimited, which any other is below.
+func (e effective) least(key string) int64 {
+	n := int64(unset)
+	for _, v := range [...]any{e.args["x-"+key], e.policy[key]} {
+		if m, ok := amqp.AsInt(v); ok && m >= 0 && (n < 0 || m < n) {
+			n = m
+		}
+	}
+	return n
+}
+
+// text returns the argument, else what the policy says.
+func (e effective) text(key string) (value string, ok bool) {
+	if value, ok = e.args["x-"+key].(string); ok {
+		return value, true
+	}
+	value, ok = e.policy[key].(string)
+	return value, ok
+}
