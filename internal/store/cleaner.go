@@ -45,7 +45,7 @@ type cleaner struct {
 	lowest  int64
 	// copied says, by queue, which positions have copies in the log.
 	copied map[uint32]*copiedRange
-	echoes map[uint32][]run // settles of seg to be logged again
+	echoes map[uint32][]stretch // settles of seg to be logged again
 }
 
 func newCleaner(s *Store) *cleaner {
@@ -139,7 +139,7 @@ func (c *cleaner) hard(size, live int64, segments int) bool {
 //  4. take the file out of the log.
 func (c *cleaner) clean(g *segment) error {
 	c.seg, c.err, c.second = g, nil, false
-	c.echoes = map[uint32][]run{}
+	c.echoes = map[uint32][]stretch{}
 	b, err := c.content(g)
 	if err != nil {
 		return err

@@ -21,10 +21,10 @@ func appendPad(b []byte) []byte {
 	return b
 }
 
-// run is n positions from first on.
-type run struct{ first, n uint64 }
+// stretch is n positions from first on.
+type stretch struct{ first, n uint64 }
 
-// appendSettle encodes positions as runs; see appendRun.
+// appendSettle encodes positions as stretches; see appendStretch.
 func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(queue))
 	var end uint64
@@ -33,20 +33,20 @@ func appendSettle(b []byte, queue uint32, positions []uint64) []byte {
 		for j < len(positions) && positions[j] == positions[j-1]+1 {
 			j++
 		}
-		b, end = appendRun(b, end, run{positions[i], uint64(j - i)})
+		b, end = appendStretch(b, end, stretch{positions[i], uint64(j - i)})
 		i = j
 	}
 	return b
 }
 
-// appendRun encodes a run: its distance from the end of the run before, and its
+// appendStretch encodes a stretch: its distance from the end of the one before, and its
 // length.
-func appendRun(b []byte, end uint64, r run) ([]byte, uint64) {
+func appendStretch(b []byte, end uint64, r stretch) ([]byte, uint64) {
 	b = binary.AppendVarint(b, int64(r.first-end))
 	return binary.AppendUvarint(b, r.n), r.first + r.n
 }
 
-// parseSettle calls each for every run of positions.
+// parseSettle calls each for every stretch of positions.
 func parseSettle(body []byte, each func(queue uint32, first, n uint64)) bool {
 	r := reader{b: body}
 	queue := uint32(r.uvarint())

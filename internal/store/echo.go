@@ -24,14 +24,14 @@ func (c *cleaner) noteCopy(t Target, lsn LSN) {
 func (c *cleaner) echo(rec []byte) {
 	body := rec[recordHeaderBytes:]
 	if kind(rec[12]) == kindSettle {
-		parseSettle(body, c.echoRun)
+		parseSettle(body, c.echoStretch)
 		return
 	}
 	r := reader{b: body}
-	c.echoRun(r.u32(), 0, ^uint64(0))
+	c.echoStretch(r.u32(), 0, ^uint64(0))
 }
 
-func (c *cleaner) echoRun(queue uint32, first, n uint64) {
+func (c *cleaner) echoStretch(queue uint32, first, n uint64) {
 	r := c.copied[queue]
 	if r == nil {
 		return
@@ -41,7 +41,7 @@ func (c *cleaner) echoRun(queue uint32, first, n uint64) {
 		return
 	}
 	if lo, end := max(first, r.lo), min(first+n, r.hi+1); lo < end {
-		c.echoes[queue] = append(c.echoes[queue], run{lo, end - lo})
+		c.echoes[queue] = append(c.echoes[queue], stretch{lo, end - lo})
 	}
 }
 
@@ -49,12 +49,12 @@ func (c *cleaner) echoRun(queue uint32, first, n uint64) {
 // to round.
 func (c *cleaner) logEchoes() error {
 	const piece = 256
-	for queue, runs := range c.echoes {
-		for runs = joinRuns(runs); len(runs) > 0; runs = runs[min(piece, len(runs)):] {
+	for queue, list := range c.echoes {
+		for list = joinStretches(list); len(list) > 0; list = list[min(piece, len(list)):] {
 			body := binary.AppendUvarint(make([]byte, recordHeaderBytes), uint64(queue))
 			var end uint64
-			for _, r := range runs[:min(piece, len(runs))] {
-				body, end = appendRun(body, end, r)
+			for _, r := range list[:min(piece, len(list))] {
+				body, end = appendStretch(body, end, r)
 			}
 			putHeader(body, kindSettle, flagCopy, 0)
 			if _, ok := c.append(len(body), func(buf []byte) { copy(buf, body) }); !ok {

@@ -108,17 +108,17 @@ func FuzzControl(f *testing.F) {
 				t.Fatalf("%+v became %+v", m, n)
 			}
 		}
-		var runs []run
-		if parseSettle(b, func(_ uint32, first, n uint64) { runs = append(runs, run{first, n}) }) {
+		var runs []stretch
+		if parseSettle(b, func(_ uint32, first, n uint64) { runs = append(runs, stretch{first, n}) }) {
 			var out []byte
 			var end uint64
 			out = append(out, 0)
 			for _, r := range runs {
-				out, end = appendRun(out, end, r)
+				out, end = appendStretch(out, end, r)
 			}
 			i := 0
 			if !parseSettle(out, func(_ uint32, first, n uint64) {
-				if runs[i] != (run{first, n}) {
+				if runs[i] != (stretch{first, n}) {
 					t.Fatalf("run %d: %v became %d, %d", i, runs[i], first, n)
 				}
 				i++

@@ -25,12 +25,12 @@ type rebuild struct {
 	view      messageView
 }
 
-// queueState gathers one queue. Entries and settled runs are sorted and merged
+// queueState gathers one queue. Entries and settled stretches are sorted and merged
 // when there are many, and at the end.
 type queueState struct {
 	next    uint64
 	entries []Entry
-	settled []run
+	settled []stretch
 	limit   int // of len(entries) + len(settled) before the next merge
 }
 
@@ -174,7 +174,7 @@ func (q *queueState) settle(first, n uint64) {
 		q.settled[k-1].n += n
 		return
 	}
-	q.settled = append(q.settled, run{first, n})
+	q.settled = append(q.settled, stretch{first, n})
 	q.mergeIfMany()
 }
 
@@ -185,10 +185,10 @@ func (q *queueState) mergeIfMany() {
 	}
 }
 
-// merge sorts, joins runs, and removes settled entries and all but the last of
+// merge sorts, joins stretches, and removes settled entries and all but the last of
 // several with one position (the last is the cleaner's newest copy).
 func (q *queueState) merge() {
-	q.settled = joinRuns(q.settled)
+	q.settled = joinStretches(q.settled)
 	byPos := func(a, b Entry) int { return cmp.Compare(a.Pos, b.Pos) }
 	if !slices.IsSortedFunc(q.entries, byPos) {
 		slices.SortStableFunc(q.entries, byPos)
@@ -208,10 +208,10 @@ func (q *queueState) merge() {
 	q.entries = kept
 }
 
-func joinRuns(runs []run) []run {
-	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
-	joined := runs[:0]
-	for _, r := range runs {
+func joinStretches(list []stretch) []stretch {
+	slices.SortFunc(list, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
+	joined := list[:0]
+	for _, r := range list {
 		if k := len(joined); k > 0 && r.first <= joined[k-1].first+joined[k-1].n {
 			l := &joined[k-1]
 			l.n = max(l.n, r.first+r.n-l.first)
