@@ -9,11 +9,12 @@ const (
 	goCmp      = "github.com/google/go-cmp"
 	xSys       = "golang.org/x/sys"
 	hdr        = "github.com/HdrHistogram/hdrhistogram-go"
+	regexp2    = "github.com/dlclark/regexp2"
 )
 
 // allowedModules are the direct dependencies that go.mod may have. docs/decisions says why
 // each is there; a new one needs the same.
-func allowedModules() []string { return []string{amqpClient, kong, goCmp, xSys, hdr} }
+func allowedModules() []string { return []string{amqpClient, kong, goCmp, xSys, hdr, regexp2 + "/v2"} }
 
 // maxModules is how many direct dependencies we allow ourselves.
 const maxModules = 8
@@ -46,7 +47,9 @@ func layout() map[string][]string {
 		"internal/headers":   internal("amqp"),
 		"internal/store":     {xSys},
 		"internal/delay":     with(internal("store"), xSys),
-		"internal/broker":    internal("amqp", "headers", "delay", "store"),
+		"internal/pattern":   {regexp2},
+		"internal/policy":    internal("pattern"),
+		"internal/broker":    internal("amqp", "headers", "delay", "policy", "store"),
 		"internal/server":    internal("amqp", "wire", "broker", "auth", "store"), // of store only LSN and Waiter
 		"internal/load":      with(internal("amqp", "headers"), amqpClient, hdr),
 		"internal/demo":      with(internal("config", "daemon"), amqpClient),
