@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 	"github.com/duepost/duepost/internal/store"
 )
 
@@ -93,7 +94,8 @@ func newExchange(v *VHost, spec *ExchangeSpec, kind exchangeKind) *Exchange {
 		outgoing:   make(map[bindingKey]*binding),
 		incoming:   make(map[bindingKey]*binding),
 	}
-	x.settings.Store(newExchangeSettings(x.args, nil))
+	x.policies = v.matchLocked(x.name, policy.Exchange)
+	x.settings.Store(newExchangeSettings(x.args, x.policies.definition()))
 	return x
 }
 

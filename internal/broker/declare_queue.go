@@ -104,7 +104,10 @@ func newQueue(v *VHost, spec *QueueSpec) *Queue {
 		bindings:   make(map[bindingKey]*binding),
 	}
 	q.index.spare = &v.broker.blocks
-	q.settings.Store(newQueueSettings(spec.Args, nil))
+	if q.name != "" { // else it is for parking
+		q.policies = v.matchLocked(q.name, q.policyKind())
+	}
+	q.settings.Store(newQueueSettings(q.args, q.policies.definition()))
 	q.mu.Lock()
 	q.touchLocked()
 	q.mu.Unlock()

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 )
 
 // What is durable and no message is a definition of the store: a key and a value. Their forms are
@@ -19,6 +21,8 @@ const (
 	exchangePrefix = "exchange/"
 	queuePrefix    = "queue/"
 	bindingPrefix  = "binding/"
+	policyPrefix   = "policy/"
+	operatorPrefix = "operator-policy/"
 	orphanPrefix   = "orphan/"
 	parkPrefix     = "park/"
 	cleanPrefix    = "clean/"
@@ -102,6 +106,14 @@ func encodeBinding(k *bindingKey) []byte {
 	return amqp.AppendLongStr(b, k.args)
 }
 
+func encodePolicy(p *policy.Policy) ([]byte, error) {
+	settings, err := encodeArguments(amqp.Table(p.Definition))
+	b := binary.BigEndian.AppendUint64([]byte{definitionVersion}, math.Float64bits(p.Priority))
+	b = amqp.AppendShortStr(b, p.ApplyTo)
+	b = amqp.AppendLongStr(b, p.Pattern)
+	return amqp.AppendLongStr(b, settings), err
+}
+
 // definition reads what the functions above wrote. After the first fault bad is set and all
 // reads give zero values.
 type definition struct {
@@ -129,6 +141,7 @@ func (d *definition) version() {
 func (d *definition) byte() byte       { return d.take(1)[0] }
 func (d *definition) uint32() uint32   { return binary.BigEndian.Uint32(d.take(4)) }
 func (d *definition) position() uint64 { return binary.BigEndian.Uint64(d.take(8)) }
+func (d *definition) float() float64   { return math.Float64frombits(d.position()) }
 
 func (d *definition) name() string {
 	s, rest, ok := amqp.CutShortStr(d.rest)
@@ -139,11 +152,18 @@ func (d *definition) name() string {
 	return string(s)
 }
 
-func (d *definition) arguments() amqp.Table {
+func (d *definition) text() string {
 	s, rest, ok := amqp.CutLongStr(d.rest)
+	if !ok {
+		d.bad = true
+	}
 	d.rest = rest
-	if !ok || len(s) == 0 {
-		d.bad = d.bad || !ok
+	return string(s)
+}
+
+func (d *definition) arguments() amqp.Table {
+	s := d.text()
+	if s == "" {
 		return nil
 	}
 	args, err := amqp.RawTable(s).Decode()

@@ -63,6 +63,8 @@ type Exchange struct {
 	// the next message builds it anew.
 	table atomic.Pointer[routeTable]
 
+	policies policyPair // guarded by vhost.mu
+
 	// bindings from here and to here; guarded by vhost.mu.
 	outgoing map[bindingKey]*binding
 	incoming map[bindingKey]*binding

@@ -31,6 +31,8 @@ type Queue struct {
 	settings atomic.Pointer[queueSettings]
 	next     atomic.Uint64 // position of the next message
 
+	policies policyPair // guarded by vhost.mu
+
 	// bindings that lead here; guarded by vhost.mu.
 	bindings map[bindingKey]*binding
 

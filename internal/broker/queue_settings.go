@@ -34,8 +34,8 @@ type queueSettings struct {
 func newQueueSettings(args amqp.Table, policy policyDefinition) *queueSettings {
 	e := effective{args, policy}
 	s := &queueSettings{
-		ttl:           e.least("message-ttl"),
-		expires:       e.least("expires"),
+		ttl:           min(e.least("message-ttl"), maxTTL), // a policy may have any
+		expires:       min(e.least("expires"), maxTTL),
 		maxLength:     e.least("max-length"),
 		maxBytes:      e.least("max-length-bytes"),
 		deliveryLimit: e.least("delivery-limit"),

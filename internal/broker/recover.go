@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duepost/duepost/internal/policy"
 	"github.com/duepost/duepost/internal/store"
 )
 
@@ -21,6 +22,8 @@ func (b *Broker) recover(found *store.Recovery) error {
 	}{
 		{idDefinition, r.id},
 		{vhostPrefix, r.vhost},
+		{policyPrefix, r.policy},
+		{operatorPrefix, r.operatorPolicy},
 		{exchangePrefix, r.exchange},
 		{queuePrefix, r.queue},
 		{parkPrefix, r.parking},
@@ -36,6 +39,9 @@ func (b *Broker) recover(found *store.Recovery) error {
 	if b.vhosts["/"] == nil {
 		r.addVHost("/")
 		r.batch.Put(vhostDefinition("/"), []byte{definitionVersion})
+	}
+	for _, v := range b.vhosts {
+		v.applyPoliciesLocked() // to the exchanges that came before the policies
 	}
 	for i := range found.Queues {
 		r.messages(&found.Queues[i])
@@ -102,6 +108,34 @@ func (r *recovery) addVHost(name string) {
 	v := newVHost(r.broker, name)
 	v.addPredeclared()
 	r.broker.vhosts[name] = v
+}
+
+func (r *recovery) policy(key string, d *definition) error {
+	v, k, err := r.owner(key)
+	if err != nil {
+		return err
+	}
+	return v.policies.restore(k.name(), d)
+}
+
+func (r *recovery) operatorPolicy(key string, d *definition) error {
+	v, k, err := r.owner(key)
+	if err != nil {
+		return err
+	}
+	return v.operatorPolicies.restore(k.name(), d)
+}
+
+func (l *policyList) restore(name string, d *definition) (err error) {
+	d.version()
+	l.List, err = l.With(&policy.Policy{
+		Name:       name,
+		Priority:   d.float(),
+		ApplyTo:    d.name(),
+		Pattern:    d.text(),
+		Definition: policy.Definition(d.arguments()),
+	})
+	return err
 }
 
 func (r *recovery) exchange(key string, d *definition) error {

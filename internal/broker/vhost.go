@@ -19,6 +19,9 @@ type VHost struct {
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
 	parked    map[string]*Queue // parking queues by reason
+
+	policies         policyList
+	operatorPolicies policyList
 }
 
 func newVHost(b *Broker, name string) *VHost {
@@ -28,6 +31,9 @@ func newVHost(b *Broker, name string) *VHost {
 		exchanges: make(map[string]*Exchange),
 		queues:    make(map[string]*Queue),
 		parked:    make(map[string]*Queue),
+
+		policies:         policyList{prefix: policyPrefix},
+		operatorPolicies: policyList{prefix: operatorPrefix},
 	}
 	v.version.Store(1)
 	return v

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +108,8 @@ func TestFaultSaysWhatPart(t *testing.T) {
 	}{
 		{Policy{Pattern: "(", Definition: ttl}, Fault{Part: "pattern",
 			Text: "pattern should be regular expression but is invalid: missing closing ) in `(`"}},
+		{Policy{Name: strings.Repeat("n", 256), Pattern: "x", Definition: ttl},
+			Fault{Part: "name", Text: "name has 256 bytes, 255 are allowed"}},
 		{Policy{Pattern: "x", ApplyTo: "foo", Definition: ttl}, Fault{Part: "apply-to",
 			Text: "apply-to 'foo' unrecognised; should be one of: 'queues', 'classic_queues', " +
 				"'quorum_queues', 'streams', 'exchanges', or 'all'"}},

@@ -17,6 +17,9 @@ const (
 	Streams       = "streams" // known, and there are none
 )
 
+// maxName is the longest name of a policy in bytes: that of any name in AMQP.
+const maxName = 255
+
 // Policy is settings for all things of some kind whose names match a pattern.
 type Policy struct {
 	Name       string
@@ -32,7 +35,7 @@ type Definition map[string]any
 
 // Fault is why a policy is refused, in RabbitMQ's words.
 type Fault struct {
-	Part string // what of the policy is wrong: "pattern", "apply-to" or "definition"
+	Part string // what of the policy is wrong: "name", "pattern", "apply-to" or "definition"
 	Key  string // which setting of the definition, "" if it is not one alone
 	Text string
 }
@@ -47,6 +50,9 @@ func (p *Policy) Validate() error { return p.validate(false) }
 func (p *Policy) ValidateOperator() error { return p.validate(true) }
 
 func (p *Policy) validate(operator bool) error {
+	if len(p.Name) > maxName {
+		return &Fault{Part: "name", Text: fmt.Sprintf("name has %d bytes, %d are allowed", len(p.Name), maxName)}
+	}
 	if fault := checkPattern(p.Pattern); fault != nil {
 		return fault
 	}
