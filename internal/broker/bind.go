@@ -67,13 +67,11 @@ func (v *VHost) bind(s *Session, key bindingKey, args amqp.Table) (store.LSN, er
 	if _, ok := b.source.outgoing[key]; ok {
 		return 0, nil
 	}
-	var lsn store.LSN
-	if b.durable {
-		var batch store.Batch
-		batch.Put(bindingDefinition(v.name, &key), encodeBinding(&key))
-		if lsn, err = v.broker.store.Commit(&batch); err != nil {
-			return 0, v.broker.waited(err)
-		}
+	var batch store.Batch
+	b.define(&batch)
+	lsn, err := v.broker.store.Commit(&batch)
+	if err != nil {
+		return 0, v.broker.waited(err)
 	}
 	b.link()
 	v.changedLocked()
@@ -107,6 +105,13 @@ func (v *VHost) newBindingLocked(s *Session, key bindingKey, args amqp.Table) (*
 		return b, checkMatchArgument(args)
 	}
 	return b, nil
+}
+
+// define puts the definition of a durable binding into a batch.
+func (b *binding) define(batch *store.Batch) {
+	if b.durable {
+		batch.Put(bindingDefinition(b.source.vhost.name, &b.bindingKey), encodeBinding(&b.bindingKey))
+	}
 }
 
 func (v *VHost) unbind(s *Session, key bindingKey) (store.LSN, error) {

@@ -63,20 +63,45 @@ func (v *VHost) declareExchange(spec *ExchangeSpec, kind exchangeKind) (store.LS
 	if err := checkNewName("exchange", spec.Name); err != nil {
 		return 0, err
 	}
-	if alternate, ok := spec.Args[argAlternate]; ok {
-		if _, ok := alternate.(string); !ok {
-			return 0, amqp.Errorf(amqp.PreconditionFailed,
-				"invalid type '%s' for arg '%s' in exchange '%s' in vhost '%s'",
-				amqp.TypeNameOf(alternate), argAlternate, spec.Name, v.name)
-		}
+	if err := spec.checkArguments(v.name); err != nil {
+		return 0, err
 	}
 	x := newExchange(v, spec, kind)
-	lsn, err := v.storeExchange(x)
-	if err != nil {
+	var b store.Batch
+	if err := x.define(&b); err != nil {
 		return 0, err
+	}
+	lsn, err := v.broker.store.Commit(&b)
+	if err != nil {
+		return 0, v.broker.waited(err)
 	}
 	v.addExchangeLocked(x)
 	return lsn, nil
+}
+
+// Check says what is wrong with the declaration of a new exchange, but for its name.
+func (s *ExchangeSpec) Check(vhost string) error {
+	_, err := s.check(vhost)
+	return err
+}
+
+func (s *ExchangeSpec) check(vhost string) (exchangeKind, error) {
+	kind, err := exchangeKindOf(s, vhost)
+	if err != nil {
+		return 0, err
+	}
+	return kind, s.checkArguments(vhost)
+}
+
+func (s *ExchangeSpec) checkArguments(vhost string) error {
+	alternate, ok := s.Args[argAlternate]
+	if _, isName := alternate.(string); ok && !isName {
+		return amqp.Errorf(amqp.PreconditionFailed,
+			"invalid type '%s' for arg '%s' in exchange '%s' in vhost '%s'",
+			amqp.TypeNameOf(alternate), argAlternate, s.Name, vhost)
+	}
+	_, err := encodeArguments(s.Args)
+	return err
 }
 
 // newExchange makes an exchange without bindings.
@@ -108,31 +133,27 @@ func (v *VHost) addExchangeLocked(x *Exchange) {
 	v.changedLocked()
 }
 
-// storeExchange gives a delayed exchange its id and stores the definition. That of one which is
+// define gives a delayed exchange its id and puts the definition into a batch. That of one which is
 // not durable only tells, after a restart, whose pending messages are to be dropped.
-func (v *VHost) storeExchange(x *Exchange) (store.LSN, error) {
+func (x *Exchange) define(b *store.Batch) error {
 	if x.delayed {
-		id, err := v.broker.ids.take()
+		id, err := x.vhost.broker.ids.take()
 		if err != nil {
-			return 0, v.broker.waited(err)
+			return x.vhost.broker.waited(err)
 		}
 		x.id = id
 	}
-	var b store.Batch
 	switch {
 	case x.durable:
 		value, err := encodeExchange(x)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		b.Put(exchangeDefinition(v.name, x.name), value)
+		b.Put(exchangeDefinition(x.vhost.name, x.name), value)
 	case x.delayed:
 		b.Put(orphanDefinition(x.id), nil)
-	default:
-		return 0, nil
 	}
-	lsn, err := v.broker.store.Commit(&b)
-	return lsn, v.broker.waited(err)
+	return nil
 }
 
 // checkEquivalent compares a declaration with the exchange.

@@ -70,25 +70,38 @@ func (v *VHost) declareQueue(s *Session, spec *QueueSpec) (*Queue, store.LSN, er
 	if s.closed {
 		return nil, 0, amqp.Errorf(amqp.ConnectionForced, "the connection is closing")
 	}
-	if err := checkQueueArguments(spec.Name, v.name, spec.Args); err != nil {
-		return nil, 0, err
-	}
-	if err := checkTypeOfQueue(spec, v.name); err != nil {
+	if err := spec.Check(v.name); err != nil {
 		return nil, 0, err
 	}
 	q := newQueue(v, spec)
 	if spec.Exclusive {
 		q.owner = s
 	}
-	lsn, err := v.storeQueue(q)
-	if err != nil {
+	var b store.Batch
+	if err := q.define(&b); err != nil {
 		return nil, 0, err
+	}
+	lsn, err := v.broker.store.Commit(&b)
+	if err != nil {
+		return nil, 0, v.broker.waited(err)
 	}
 	v.addQueueLocked(q)
 	if spec.Exclusive {
 		s.exclusive[q] = struct{}{}
 	}
 	return q, lsn, nil
+}
+
+// Check says what is wrong with the declaration of a new queue, but for its name.
+func (s *QueueSpec) Check(vhost string) error {
+	if err := checkQueueArguments(s.Name, vhost, s.Args); err != nil {
+		return err
+	}
+	if err := checkTypeOfQueue(s, vhost); err != nil {
+		return err
+	}
+	_, err := encodeArguments(s.Args)
+	return err
 }
 
 // newQueue makes an empty queue.
@@ -121,24 +134,22 @@ func (v *VHost) addQueueLocked(q *Queue) {
 	v.changedLocked()
 }
 
-// storeQueue gives a queue that is logged its id and stores its definition.
-func (v *VHost) storeQueue(q *Queue) (store.LSN, error) {
+// define gives a queue that is logged its id and puts its definition into a batch.
+func (q *Queue) define(b *store.Batch) error {
 	if !q.logged {
-		return 0, nil
+		return nil
 	}
-	id, err := v.broker.ids.take()
+	id, err := q.broker.ids.take()
 	if err != nil {
-		return 0, v.broker.waited(err)
+		return q.broker.waited(err)
 	}
 	q.id = id
 	value, err := encodeQueue(q)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var b store.Batch
-	b.Put(queueDefinition(v.name, q.name), value)
-	lsn, err := v.broker.store.Commit(&b)
-	return lsn, v.broker.waited(err)
+	b.Put(queueDefinition(q.vhost.name, q.name), value)
+	return nil
 }
 
 // checkEquivalent compares a declaration with the queue.

@@ -108,18 +108,27 @@ type policyList struct {
 	prefix string
 }
 
+// define returns the list with a policy that was validated, and puts the policy's definition into
+// a batch.
+func (l *policyList) define(b *store.Batch, vhost string, p *policy.Policy) (policy.List, error) {
+	stored := *p
+	if stored.ApplyTo == "" {
+		stored.ApplyTo = policy.All
+	}
+	value, err := encodePolicy(&stored)
+	if err != nil {
+		return l.List, err
+	}
+	b.Put(definitionKey(l.prefix, vhost, p.Name), value)
+	return l.With(&stored)
+}
+
 // setPolicy stores a policy that was validated and puts it into force.
 func (v *VHost) setPolicy(list *policyList, p *policy.Policy) error {
-	if p.ApplyTo == "" {
-		p.ApplyTo = policy.All
-	}
-	value, err := encodePolicy(p)
-	if err != nil {
-		return err
-	}
 	var b store.Batch
-	b.Put(definitionKey(list.prefix, v.name, p.Name), value)
-	lsn, err := v.changePolicies(list, &b, func() (policy.List, error) { return list.With(p) })
+	lsn, err := v.changePolicies(list, &b, func() (policy.List, error) {
+		return list.define(&b, v.name, p)
+	})
 	if err != nil {
 		return err
 	}
