@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/duepost/duepost/internal/amqp"
@@ -62,19 +63,21 @@ type namedCheck struct {
 	check argumentCheck
 }
 
-// checkQueueArguments validates the arguments of queue.declare.
-func checkQueueArguments(name, vhost string, args amqp.Table) error {
-	for _, c := range queueArguments() {
-		v, ok := args[c.name]
-		if !ok {
-			continue
-		}
-		if why := c.check(v, args); why != "" {
-			return amqp.Errorf(amqp.PreconditionFailed, "invalid arg '%s' for %s: %s",
-				c.name, nameQueue(name, vhost), why)
+// queueArgumentFaults goes through what is wrong with the arguments of queue.declare, by name.
+func queueArgumentFaults(name, vhost string, args amqp.Table) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, c := range queueArguments() {
+			v, ok := args[c.name]
+			if !ok {
+				continue
+			}
+			why := c.check(v, args)
+			if why != "" && !yield(c.name, amqp.Errorf(amqp.PreconditionFailed, "invalid arg '%s' for %s: %s",
+				c.name, nameQueue(name, vhost), why)) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // checkConsumerArguments validates the arguments of basic.consume.

@@ -3,6 +3,8 @@ package broker
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/duepost/duepost/internal/amqp"
@@ -46,6 +48,7 @@ type Broker struct {
 	counters counters
 	release  release // working space of Route and Push
 	replies  replyRegistry
+	globals  globals
 
 	// Working space for whoever comes next. Pools, because a queue at rest must not keep any.
 	dispatches  sync.Pool // of *dispatch
@@ -126,6 +129,13 @@ func (b *Broker) VHost(name string) *VHost {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.vhosts[name]
+}
+
+// VHosts returns the virtual hosts in the order of their names.
+func (b *Broker) VHosts() []*VHost {
+	all := b.allVHosts()
+	slices.SortFunc(all, func(a, b *VHost) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
 // addQueue makes a queue known to the store's cleaner, if it has messages in the log.

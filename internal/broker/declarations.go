@@ -14,6 +14,7 @@ import (
 type Declarations struct {
 	Policies         []*policy.Policy
 	OperatorPolicies []*policy.Policy
+	Parameters       []Parameter
 	Exchanges        []ExchangeSpec
 	Queues           []QueueSpec
 	Bindings         []BindingSpec
@@ -25,15 +26,27 @@ type BindingSpec struct {
 	ToExchange bool
 }
 
+// Check says what is wrong with a binding from that exchange, save with its ends.
+func (b *BindingSpec) Check(source *ExchangeSpec) error {
+	if _, err := b.key(b.ToExchange); err != nil {
+		return err
+	}
+	if kind, err := exchangeKindOf(source, ""); err == nil && kind == headersKind {
+		return checkMatchArgument(b.Args)
+	}
+	return nil
+}
+
 // Declarations returns all there is, in the order of names. Left out are exclusive queues and
 // what every virtual host has: its first exchanges, and the bindings of the default exchange.
 func (v *VHost) Declarations() Declarations {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	d := Declarations{Policies: v.policies.All(), OperatorPolicies: v.operatorPolicies.All()}
+	d := Declarations{Policies: v.policies.All(), OperatorPolicies: v.operatorPolicies.All(),
+		Parameters: v.parameters.list()}
 	for _, name := range slices.Sorted(maps.Keys(v.exchanges)) {
 		x := v.exchanges[name]
-		if !isPredeclared(name) {
+		if !IsPredeclared(name) {
 			d.Exchanges = append(d.Exchanges, x.spec())
 		}
 		d.Bindings = append(d.Bindings, x.bindingSpecs()...)
@@ -46,9 +59,9 @@ func (v *VHost) Declarations() Declarations {
 	return d
 }
 
-// isPredeclared reports whether an exchange of that name is one that every virtual host has: no
+// IsPredeclared reports whether an exchange of that name is one that every virtual host has: no
 // other can have such a name.
-func isPredeclared(exchange string) bool {
+func IsPredeclared(exchange string) bool {
 	return exchange == "" || strings.HasPrefix(exchange, "amq.")
 }
 
@@ -81,7 +94,7 @@ func compareBindings(a, b bindingKey) int {
 		cmp.Compare(a.args, b.args))
 }
 
-// Declare makes what is not there yet, all of it or nothing, and sets the policies. What is there
+// Declare makes what is not there yet, all of it or nothing, and sets policies and parameters. What is there
 // under a name stays as it is; different says how it differs. An error is that of the first
 // declaration that cannot be made. Everything is durable when Declare returns.
 func (v *VHost) Declare(d *Declarations) (different []error, err error) {
@@ -95,7 +108,8 @@ func (v *VHost) Declare(d *Declarations) (different []error, err error) {
 func (v *VHost) declare(d *Declarations) (lsn store.LSN, different []error, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	t := declaration{vhost: v, policies: v.policies, operatorPolicies: v.operatorPolicies}
+	t := declaration{vhost: v, policies: v.policies, operatorPolicies: v.operatorPolicies,
+		parameters: v.parameters}
 	err = t.all(d)
 	if err == nil && t.batch.Len() > 0 {
 		lsn, err = v.broker.store.Commit(&t.batch)
@@ -118,6 +132,7 @@ type declaration struct {
 
 	policies         policyList
 	operatorPolicies policyList
+	parameters       parameters
 	exchanges        []*Exchange
 	queues           []*Queue
 	bindings         []*binding
@@ -133,6 +148,9 @@ func (t *declaration) all(d *Declarations) error {
 		if err := t.policy(&t.operatorPolicies, p, p.ValidateOperator()); err != nil {
 			return err
 		}
+	}
+	for _, p := range d.Parameters {
+		t.parameter(p)
 	}
 	for i := range d.Exchanges {
 		if err := t.exchange(&d.Exchanges[i]); err != nil {
@@ -166,7 +184,10 @@ func (t *declaration) exchange(spec *ExchangeSpec) error {
 		t.note(x.checkEquivalent(spec))
 		return nil
 	}
-	kind, err := spec.check(t.vhost.name)
+	if err := firstFault(spec.Faults(t.vhost.name)); err != nil {
+		return err
+	}
+	kind, err := exchangeKindOf(spec, t.vhost.name)
 	if err != nil {
 		return err
 	}
@@ -184,7 +205,7 @@ func (t *declaration) queue(spec *QueueSpec) error {
 		t.note(q.checkEquivalent(nil, spec))
 		return nil
 	}
-	if err := spec.Check(t.vhost.name); err != nil {
+	if err := firstFault(spec.Faults(t.vhost.name)); err != nil {
 		return err
 	}
 	q := newQueue(t.vhost, spec)
@@ -200,6 +221,10 @@ func (t *declaration) binding(spec *BindingSpec) error {
 	key, err := spec.key(spec.ToExchange)
 	if err != nil {
 		return err
+	}
+	if q := t.vhost.queues[key.destination]; !key.toExchange && q != nil && q.owner != nil {
+		t.note(q.locked())
+		return nil
 	}
 	b, err := t.vhost.newBindingLocked(nil, key, spec.Args)
 	if err != nil {
@@ -243,5 +268,6 @@ func (t *declaration) finish() {
 	}
 	t.vhost.changedLocked()
 	t.vhost.policies, t.vhost.operatorPolicies = t.policies, t.operatorPolicies
+	t.vhost.parameters = t.parameters
 	t.vhost.applyPoliciesLocked()
 }

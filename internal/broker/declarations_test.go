@@ -30,6 +30,9 @@ func furnish(r *rig) {
 	}
 	r.policy("p", "^q", 2, maxLength(7))
 	r.operatorPolicy("op", ".*", maxLength(3))
+	if err := r.vhost.SetParameter(Parameter{"vhost-limits", "limits", []byte("{}")}); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 func wantDeclarations(t *testing.T, r *rig, want Declarations) {
@@ -47,6 +50,7 @@ func TestDeclarationsAreAllSaveWhatIsExclusiveOrPredeclared(t *testing.T) {
 	wantDeclarations(t, r, Declarations{
 		Policies:         []*policy.Policy{{Name: "p", Pattern: "^q", ApplyTo: "all", Priority: 2, Definition: maxLength(7)}},
 		OperatorPolicies: []*policy.Policy{{Name: "op", Pattern: ".*", ApplyTo: "all", Definition: maxLength(3)}},
+		Parameters:       []Parameter{{"vhost-limits", "limits", []byte("{}")}},
 		Exchanges: []ExchangeSpec{
 			{Name: "later", Type: "x-delayed-message", Durable: true, Args: amqp.Table{"x-delayed-type": "direct"}},
 			{Name: "t", Type: "headers", AutoDelete: true, Internal: true},
@@ -112,10 +116,11 @@ func TestDeclareMakesAllOrNothing(t *testing.T) {
 	r := newRig(t)
 	before := r.vhost.Declarations()
 	good := Declarations{
-		Policies:  []*policy.Policy{{Name: "p", Pattern: ".*", Definition: maxLength(1)}},
-		Exchanges: []ExchangeSpec{{Name: "x", Type: "x-delayed-message", Durable: true, Args: amqp.Table{"x-delayed-type": "topic"}}},
-		Queues:    []QueueSpec{{Name: "q", Durable: true}},
-		Bindings:  []BindingSpec{{Binding: Binding{Source: "x", Destination: "q"}}},
+		Policies:   []*policy.Policy{{Name: "p", Pattern: ".*", Definition: maxLength(1)}},
+		Parameters: []Parameter{{"c", "n", []byte("1")}},
+		Exchanges:  []ExchangeSpec{{Name: "x", Type: "x-delayed-message", Durable: true, Args: amqp.Table{"x-delayed-type": "topic"}}},
+		Queues:     []QueueSpec{{Name: "q", Durable: true}},
+		Bindings:   []BindingSpec{{Binding: Binding{Source: "x", Destination: "q"}}},
 	}
 	for name, spoil := range map[string]func(d *Declarations){
 		"policy":          func(d *Declarations) { d.Policies = append(d.Policies, &policy.Policy{Name: "bad", Pattern: "("}) },

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/duepost/duepost/internal/amqp"
@@ -79,18 +80,23 @@ func (v *VHost) declareExchange(spec *ExchangeSpec, kind exchangeKind) (store.LS
 	return lsn, nil
 }
 
-// Check says what is wrong with the declaration of a new exchange, but for its name.
-func (s *ExchangeSpec) Check(vhost string) error {
-	_, err := s.check(vhost)
-	return err
-}
-
-func (s *ExchangeSpec) check(vhost string) (exchangeKind, error) {
-	kind, err := exchangeKindOf(s, vhost)
-	if err != nil {
-		return 0, err
+// Faults goes through what is wrong with the declaration of a new exchange, save its name: each
+// error with the argument that it is about, or "" if it is about the type.
+func (s *ExchangeSpec) Faults(vhost string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if _, err := exchangeKindOf(s, vhost); err != nil {
+			about := ""
+			if s.Type == delayedType {
+				about = argDelayedType
+			}
+			if !yield(about, err) {
+				return
+			}
+		}
+		if err := s.checkArguments(vhost); err != nil {
+			yield(argAlternate, err)
+		}
 	}
-	return kind, s.checkArguments(vhost)
 }
 
 func (s *ExchangeSpec) checkArguments(vhost string) error {

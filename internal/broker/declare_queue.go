@@ -2,6 +2,7 @@ package broker
 
 import (
 	"crypto/rand"
+	"iter"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/store"
@@ -70,7 +71,7 @@ func (v *VHost) declareQueue(s *Session, spec *QueueSpec) (*Queue, store.LSN, er
 	if s.closed {
 		return nil, 0, amqp.Errorf(amqp.ConnectionForced, "the connection is closing")
 	}
-	if err := spec.Check(v.name); err != nil {
+	if err := firstFault(spec.Faults(v.name)); err != nil {
 		return nil, 0, err
 	}
 	q := newQueue(v, spec)
@@ -92,16 +93,30 @@ func (v *VHost) declareQueue(s *Session, spec *QueueSpec) (*Queue, store.LSN, er
 	return q, lsn, nil
 }
 
-// Check says what is wrong with the declaration of a new queue, but for its name.
-func (s *QueueSpec) Check(vhost string) error {
-	if err := checkQueueArguments(s.Name, vhost, s.Args); err != nil {
+// Faults goes through what is wrong with the declaration of a new queue, save its name: each error
+// with the argument that it is about, or "".
+func (s *QueueSpec) Faults(vhost string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for name, err := range queueArgumentFaults(s.Name, vhost, s.Args) {
+			if !yield(name, err) {
+				return
+			}
+		}
+		if err := checkTypeOfQueue(s, vhost); err != nil && !yield("", err) {
+			return
+		}
+		if _, err := encodeArguments(s.Args); err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// firstFault returns the first error, or nil.
+func firstFault(faults iter.Seq2[string, error]) error {
+	for _, err := range faults {
 		return err
 	}
-	if err := checkTypeOfQueue(s, vhost); err != nil {
-		return err
-	}
-	_, err := encodeArguments(s.Args)
-	return err
+	return nil
 }
 
 // newQueue makes an empty queue.

@@ -23,6 +23,9 @@ const (
 	bindingPrefix  = "binding/"
 	policyPrefix   = "policy/"
 	operatorPrefix = "operator-policy/"
+
+	parameterPrefix = "parameter/"
+	globalPrefix    = "global-parameter/"
 	orphanPrefix   = "orphan/"
 	parkPrefix     = "park/"
 	cleanPrefix    = "clean/"

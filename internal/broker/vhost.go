@@ -22,6 +22,7 @@ type VHost struct {
 
 	policies         policyList
 	operatorPolicies policyList
+	parameters       parameters
 }
 
 func newVHost(b *Broker, name string) *VHost {
@@ -66,20 +67,23 @@ func (v *VHost) queue(name string) *Queue {
 // changedLocked says that routes found before may be wrong.
 func (v *VHost) changedLocked() { v.version.Add(1) }
 
-// addPredeclared adds the exchanges that every virtual host has. They are durable, which makes
-// bindings to them durable, and not stored. [amqp 3.1.3.1]
+// addPredeclared adds the exchanges that every virtual host has.
 func (v *VHost) addPredeclared() {
-	predeclared := [...]ExchangeSpec{
-		{Name: "", Type: "direct"},
-		{Name: "amq.direct", Type: "direct"},
-		{Name: "amq.fanout", Type: "fanout"},
-		{Name: "amq.topic", Type: "topic"},
-		{Name: "amq.headers", Type: "headers"},
-		{Name: "amq.match", Type: "headers"},
-		{Name: "amq.rabbitmq.trace", Type: "topic", Internal: true},
-	}
-	for _, spec := range predeclared {
-		spec.Durable = true
+	for _, spec := range PredeclaredExchanges() {
 		v.exchanges[spec.Name] = newExchange(v, &spec, kindOf(spec.Type))
+	}
+}
+
+// PredeclaredExchanges returns the exchanges that every virtual host has. They are durable, which
+// makes bindings to them durable, and not stored. [amqp 3.1.3.1]
+func PredeclaredExchanges() []ExchangeSpec {
+	return []ExchangeSpec{
+		{Name: "", Type: "direct", Durable: true},
+		{Name: "amq.direct", Type: "direct", Durable: true},
+		{Name: "amq.fanout", Type: "fanout", Durable: true},
+		{Name: "amq.topic", Type: "topic", Durable: true},
+		{Name: "amq.headers", Type: "headers", Durable: true},
+		{Name: "amq.match", Type: "headers", Durable: true},
+		{Name: "amq.rabbitmq.trace", Type: "topic", Durable: true, Internal: true},
 	}
 }

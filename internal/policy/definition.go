@@ -2,38 +2,39 @@ package policy
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// check returns the first fault: of the settings that are known in the order of their names, then
-// those that are not.
-func (d Definition) check(operator bool) *Fault {
-	if len(d) == 0 {
-		return &Fault{Part: "definition", Text: "no policy provided"}
-	}
-	var unknown []string
-	for _, key := range slices.Sorted(maps.Keys(d)) {
-		s, ok := settingNamed(key)
-		switch {
-		case !ok, operator && s.merge == nil:
-			unknown = append(unknown, fmt.Sprintf("{%s,%s}", term(key), term(d[key])))
-		case !s.valid(d[key]):
-			return &Fault{Part: "definition", Key: key, Text: term(d[key]) + " " + s.fault}
+// faults goes through what is wrong: first with the settings that are known, in the order of their
+// names.
+func (d Definition) faults(operator bool) iter.Seq[*Fault] {
+	return func(yield func(*Fault) bool) {
+		report := func(key, text string) bool {
+			return text == "" || yield(&Fault{Part: "definition", Key: key, Text: text})
 		}
-	}
-	for _, why := range [...]string{d.checkMirroring(), d.checkDelayedRetry()} {
-		if why != "" {
-			return &Fault{Part: "definition", Text: why}
+		if len(d) == 0 {
+			report("", "no policy provided")
+			return
 		}
+		var unknown []string
+		for _, key := range slices.Sorted(maps.Keys(d)) {
+			s, ok := settingNamed(key)
+			switch {
+			case !ok, operator && s.merge == nil:
+				unknown = append(unknown, fmt.Sprintf("{%s,%s}", term(key), term(d[key])))
+			case !s.valid(d[key]) && !report(key, term(d[key])+" "+s.fault):
+				return
+			}
+		}
+		if !report("", d.checkMirroring()) || !report("", d.checkDelayedRetry()) || len(unknown) == 0 {
+			return
+		}
+		report("", fmt.Sprintf("[%s] are not recognised policy settings", strings.Join(unknown, ",")))
 	}
-	if len(unknown) > 0 {
-		return &Fault{Part: "definition", Text: fmt.Sprintf(
-			"[%s] are not recognised policy settings", strings.Join(unknown, ","))}
-	}
-	return nil
 }
 
 // checkDelayedRetry returns how settings of delayed retry, each valid, contradict each other.

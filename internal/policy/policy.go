@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/duepost/duepost/internal/pattern"
 )
@@ -43,26 +44,42 @@ type Fault struct {
 // Error returns the text.
 func (f *Fault) Error() string { return f.Text }
 
-// Validate checks a policy. Its error is a *Fault.
-func (p *Policy) Validate() error { return p.validate(false) }
+// Validate returns the first fault of a policy, a *Fault, or nil.
+func (p *Policy) Validate() error { return first(p.Faults()) }
 
-// ValidateOperator checks an operator policy, which may have fewer settings.
-func (p *Policy) ValidateOperator() error { return p.validate(true) }
+// ValidateOperator is Validate for an operator policy, which may have fewer settings.
+func (p *Policy) ValidateOperator() error { return first(p.OperatorFaults()) }
 
-func (p *Policy) validate(operator bool) error {
-	if len(p.Name) > maxName {
-		return &Fault{Part: "name", Text: fmt.Sprintf("name has %d bytes, %d are allowed", len(p.Name), maxName)}
-	}
-	if fault := checkPattern(p.Pattern); fault != nil {
-		return fault
-	}
-	if fault := checkApplyTo(p.ApplyTo); fault != nil {
-		return fault
-	}
-	if fault := p.Definition.check(operator); fault != nil {
+// Faults goes through all faults of a policy. Of its definition the settings that are known come
+// first, in the order of their names, then those that are not.
+func (p *Policy) Faults() iter.Seq[*Fault] { return p.faults(false) }
+
+// OperatorFaults is Faults for an operator policy.
+func (p *Policy) OperatorFaults() iter.Seq[*Fault] { return p.faults(true) }
+
+func first(faults iter.Seq[*Fault]) error {
+	for fault := range faults {
 		return fault
 	}
 	return nil
+}
+
+func (p *Policy) faults(operator bool) iter.Seq[*Fault] {
+	return func(yield func(*Fault) bool) {
+		for _, fault := range [...]*Fault{checkName(p.Name), checkPattern(p.Pattern), checkApplyTo(p.ApplyTo)} {
+			if fault != nil && !yield(fault) {
+				return
+			}
+		}
+		p.Definition.faults(operator)(yield)
+	}
+}
+
+func checkName(name string) *Fault {
+	if len(name) <= maxName {
+		return nil
+	}
+	return &Fault{Part: "name", Text: fmt.Sprintf("name has %d bytes, %d are allowed", len(name), maxName)}
 }
 
 func checkPattern(text string) *Fault {

@@ -1,0 +1,210 @@
+package definitions
+
+import (
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/broker"
+	"github.com/duepost/duepost/internal/policy"
+)
+
+// checker compares a document with itself and with what there is.
+type checker struct {
+	*reader
+	site   Site
+	doc    *Document
+	vhosts map[string]*scope
+	broken map[place]bool // parts that have not the right form: nothing more is said of them
+}
+
+// scope is what will be in a virtual host.
+type scope struct {
+	exchanges map[string]broker.ExchangeSpec
+	queues    map[string]struct{}
+}
+
+// check notes what is wrong with parts that have the right form.
+func (c *checker) check() {
+	c.broken = make(map[place]bool)
+	for _, f := range c.faults {
+		c.broken[place(f.Place).part()] = true
+	}
+	c.vhosts = make(map[string]*scope)
+	for i := range c.doc.VHosts {
+		c.vhosts[c.doc.VHosts[i].Name] = newScope(c.site.Broker.VHost(c.doc.VHosts[i].Name))
+	}
+	for i := range c.doc.Parameters {
+		c.parameter(&c.doc.Parameters[i])
+	}
+	for i := range c.doc.Policies {
+		c.policy(&c.doc.Policies[i])
+	}
+	for i := range c.doc.Exchanges {
+		c.exchange(&c.doc.Exchanges[i])
+	}
+	for i := range c.doc.Queues {
+		c.queue(&c.doc.Queues[i])
+	}
+	for i := range c.doc.Bindings {
+		c.binding(&c.doc.Bindings[i])
+	}
+}
+
+// fault notes what is wrong, if nothing was before with the same part.
+func (c *checker) fault(at place, format string, a ...any) {
+	if !c.broken[at.part()] {
+		c.reader.fault(at, format, a...)
+	}
+}
+
+// newScope returns what is in a virtual host; nil is one that is not there yet.
+func newScope(v *broker.VHost) *scope {
+	s := &scope{exchanges: make(map[string]broker.ExchangeSpec), queues: make(map[string]struct{})}
+	for _, x := range broker.PredeclaredExchanges() {
+		s.exchanges[x.Name] = x
+	}
+	if v == nil {
+		return s
+	}
+	d := v.Declarations()
+	for _, x := range d.Exchanges {
+		s.exchanges[x.Name] = x
+	}
+	for _, q := range d.Queues {
+		s.queues[q.Name] = struct{}{}
+	}
+	return s
+}
+
+// in returns the virtual host that a part of the document is about, or nil if there is none.
+func (c *checker) in(vhost string, at place) *scope {
+	if s, ok := c.vhosts[vhost]; ok {
+		return s
+	}
+	v := c.site.Broker.VHost(vhost)
+	if v == nil {
+		c.fault(at.field("vhost"), "no such virtual host '%s'", vhost)
+		return nil
+	}
+	s := newScope(v)
+	c.vhosts[vhost] = s
+	return s
+}
+
+func (c *checker) parameter(p *Parameter) {
+	c.in(p.VHost, p.at)
+	switch p.Component {
+	case operatorPolicy:
+		c.policyFaults(p.at.field("value"), p.policy.policy().OperatorFaults())
+	case vhostLimits:
+		c.limits(p)
+	case "policy":
+		c.fault(p.at, "policies may not be set using this method")
+	default:
+		c.fault(p.at.field("component"), "component %s not found", p.Component)
+	}
+}
+
+// limits checks the limits of a virtual host: integers, of which a negative one is no limit.
+func (c *checker) limits(p *Parameter) {
+	at := p.at.field("value")
+	limits, ok := p.value.(map[string]any)
+	if !ok {
+		c.fault(at, "is %s, must be an object", kindOf(p.value))
+	}
+	for key, v := range limits {
+		n, ok := v.(json.Number)
+		switch {
+		case key != "max-connections" && key != "max-queues":
+			c.fault(at.field(key), "is not a limit of a virtual host")
+		case !ok || !isInteger(n):
+			c.fault(at.field(key), "is %s, must be an integer", kindOf(v))
+		}
+	}
+}
+
+func (c *checker) policy(p *Policy) {
+	c.in(p.VHost, p.at)
+	c.policyFaults(p.at, p.policy().Faults())
+}
+
+// policyFaults notes the faults of a policy at a place.
+func (c *checker) policyFaults(at place, faults iter.Seq[*policy.Fault]) {
+	for fault := range faults {
+		where := at.field(fault.Part)
+		if fault.Key != "" {
+			where = where.field(fault.Key)
+		}
+		c.fault(where, "%s", fault.Text)
+	}
+}
+
+func (c *checker) exchange(x *Exchange) {
+	s := c.in(x.VHost, x.at)
+	spec := x.spec()
+	if broker.IsPredeclared(x.Name) || s == nil {
+		return
+	}
+	for argument, err := range spec.Faults(x.VHost) {
+		at := x.at.field("type")
+		if argument != "" {
+			at = x.at.field("arguments").field(argument)
+		}
+		c.fault(at, "%s", textOf(err))
+	}
+	if _, ok := s.exchanges[x.Name]; !ok {
+		s.exchanges[x.Name] = spec
+	}
+}
+
+func (c *checker) queue(q *Queue) {
+	s := c.in(q.VHost, q.at)
+	if s == nil {
+		return
+	}
+	spec := q.spec()
+	for argument, err := range spec.Faults(q.VHost) {
+		at := q.at
+		if argument != "" {
+			at = at.field("arguments").field(argument)
+		}
+		c.fault(at, "%s", textOf(err))
+	}
+	s.queues[q.Name] = struct{}{}
+}
+
+func (c *checker) binding(b *Binding) {
+	s := c.in(b.VHost, b.at)
+	if s == nil {
+		return
+	}
+	source, ok := s.exchanges[b.Source]
+	if !ok {
+		c.fault(b.at.field("source"), "no exchange '%s' in vhost '%s'", b.Source, b.VHost)
+	} else if err := b.spec().Check(&source); err != nil {
+		c.fault(b.at.field("arguments"), "%s", textOf(err))
+	}
+	switch b.DestinationType {
+	case toQueue:
+		_, ok = s.queues[b.Destination]
+	case toExchange:
+		_, ok = s.exchanges[b.Destination]
+	default:
+		c.fault(b.at.field("destination_type"), "is '%s', must be 'queue' or 'exchange'", b.DestinationType)
+		return
+	}
+	if !ok {
+		c.fault(b.at.field("destination"), "no %s '%s' in vhost '%s'", b.DestinationType, b.Destination, b.VHost)
+	}
+}
+
+// textOf returns what an error says without the protocol's code.
+func textOf(err error) string {
+	var e *amqp.Error
+	if errors.As(err, &e) {
+		return e.Text
+	}
+	return err.Error()
+}
