@@ -26,12 +26,12 @@ const (
 
 	parameterPrefix = "parameter/"
 	globalPrefix    = "global-parameter/"
-	orphanPrefix   = "orphan/"
-	parkPrefix     = "park/"
-	cleanPrefix    = "clean/"
-	flagDurable    = 1 << 0 // flags of exchanges and queues
-	flagAutoDelete = 1 << 1
-	flagInternal   = 1 << 2
+	orphanPrefix    = "orphan/"
+	parkPrefix      = "park/"
+	cleanPrefix     = "clean/"
+	flagDurable     = 1 << 0 // flags of exchanges and queues
+	flagAutoDelete  = 1 << 1
+	flagInternal    = 1 << 2
 )
 
 // errDefinition is a stored definition that cannot be read.

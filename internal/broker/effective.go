@@ -39,3 +39,13 @@ func (e effective) text(key string) (value string, ok bool) {
 	value, ok = e.policy[key].(string)
 	return value, ok
 }
+
+// overflow returns the argument, else what the policy says; of a quorum queue it is the other way
+// round. [rmq policies]
+func (e effective) overflow() string {
+	if mode, ok := e.policy["overflow"].(string); ok && e.args[argQueueType] == "quorum" {
+		return mode
+	}
+	mode, _ := e.text("overflow")
+	return mode
+}

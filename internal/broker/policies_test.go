@@ -242,3 +242,15 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestPolicyWinsOverOverflowArgumentOfAQuorumQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.policy("p", ".*", 0, policy.Definition{"overflow": "reject-publish"})
+	for kind, want := range map[string]overflow{"classic": dropHead, "quorum": rejectPublish} {
+		q := r.queue(kind, amqp.Table{argQueueType: kind, argOverflow: "drop-head"}, "durable")
+		if got := q.settings.Load().overflow; got != want {
+			t.Errorf("%s: got overflow %d, want %d", kind, got, want)
+		}
+	}
+}

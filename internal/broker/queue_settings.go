@@ -42,7 +42,7 @@ func newQueueSettings(args amqp.Table, policy policyDefinition) *queueSettings {
 	}
 	s.dlx, s.hasDLX = e.text("dead-letter-exchange")
 	s.dlxKey, s.hasDLXKey = e.text("dead-letter-routing-key")
-	switch mode, _ := e.text("overflow"); mode {
+	switch e.overflow() {
 	case "reject-publish":
 		s.overflow = rejectPublish
 	case "reject-publish-dlx":

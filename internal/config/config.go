@@ -42,6 +42,11 @@ type Config struct {
 	// machine can read it: prefer the environment or the file.
 	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" help:"The user's password; better set in the environment or the file."`
 
+	// Definitions is a file with definitions in RabbitMQ's JSON that is imported at each start,
+	// before clients may connect. A fault in it ends the start. Empty, the default, imports
+	// nothing.
+	Definitions string `name:"definitions" json:"definitions" placeholder:"FILE" help:"Definitions in RabbitMQ's JSON, imported at each start; what is there already stays."`
+
 	// ChannelMax is the most channels a connection may have. Default 2047.
 	ChannelMax uint16 `name:"channel-max" json:"channel-max" default:"2047" help:"Most channels of a connection."`
 	// FrameMax is the largest frame in bytes, at least 4096. Default 131072.

@@ -93,6 +93,10 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)
 	}
+	// 4b. What a definitions file adds, before anything is released to it.
+	if err := d.importDefinitions(); err != nil {
+		return err
+	}
 	// 5. From here on what is due is handed over, overdue messages first.
 	d.alarms.Start()
 	d.steps = delay.NewStepWatcher(d.alarms, log)

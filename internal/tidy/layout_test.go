@@ -58,8 +58,8 @@ func layout() map[string][]string {
 		"internal/gateway":     internal("amqp", "headers", "wire"),
 		"internal/config":      {},
 		"internal/dashboard":   {},
-		"internal/httpapi":     internal("amqp", "auth", "broker", "dashboard", "delay"),
-		"internal/daemon": with(internal("amqp", "auth", "broker", "config", "dashboard", "delay", "gateway",
+		"internal/httpapi":     internal("amqp", "auth", "broker", "dashboard", "definitions", "delay", "policy"),
+		"internal/daemon": with(internal("amqp", "auth", "broker", "config", "dashboard", "definitions", "delay", "gateway",
 			"httpapi", "relay", "server", "store"), xSys),
 	}
 }
