@@ -2,6 +2,7 @@ package broker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -83,14 +84,48 @@ func TestDeclareMakesWhatDeclarationsSaid(t *testing.T) {
 	}
 	to.wantMaxLength("q", 3, "p", "op")
 	to.wantReached("x", "a.b", "q")
-	to.publish("later", "k", "m", withDelay(60_000))
-	if got := to.store.Pending(to.vhost.exchange("later").id).Count; got != 1 {
-		t.Errorf("got %d delayed, want 1", got)
-	}
 	to.crash()
 	to.find("q")
 	to.wantMaxLength("q", 3, "p", "op")
 	to.wantReached("x", "a.b", "q")
+}
+
+// A declared queue and a declared delayed exchange are known wherever others are.
+func TestDeclaredThingsWorkAsOthersDo(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		if _, err := r.vhost.Declare(&Declarations{
+			Queues:    []QueueSpec{{Name: "q", Durable: true}},
+			Exchanges: []ExchangeSpec{{Name: "later", Type: delayedType, Durable: true, Args: amqp.Table{argDelayedType: "fanout"}}},
+			Bindings:  []BindingSpec{{Binding: Binding{Source: "later", Destination: "q"}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r.publish("later", "", "m", withDelay(1000))
+		pass(2 * time.Second)
+		r.wantReady("q", 1)
+		r.restart()
+		if d, _, ok, err := r.find("q").Get(true); !ok || err != nil || d.Redelivered {
+			t.Errorf("got %t, %v, redelivered %t after an orderly stop", ok, err, d.Redelivered)
+		}
+	})
+}
+
+func TestDeclareLeavesExclusiveQueuesAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.queue("q", nil, "exclusive")
+	different, err := r.vhost.Declare(&Declarations{
+		Queues:   []QueueSpec{{Name: "q", Durable: true}},
+		Bindings: []BindingSpec{{Binding: Binding{Source: "amq.direct", Destination: "q"}}},
+	})
+	if err != nil || len(different) != 2 {
+		t.Fatalf("got %v, different %v, want two differences", err, different)
+	}
+	wantError(t, different[1], amqp.ResourceLocked, "locked queue 'q'")
+	if got := r.Stats().Bindings; got != 0 {
+		t.Errorf("got %d bindings", got)
+	}
 }
 
 func TestDeclareLeavesWhatIsThereAndSaysHowItDiffers(t *testing.T) {

@@ -145,7 +145,9 @@ func TestPolicyGivesExchangesAnAlternate(t *testing.T) {
 	r.exchange("own", "direct", amqp.Table{argAlternate: "amq.direct"})
 	r.exchange("x", "direct", nil)
 	r.policy("p", ".*", 0, policy.Definition{"alternate-exchange": "amq.fanout"})
+	r.exchange("new", "direct", nil)
 	r.wantReached("x", "k", "q")
+	r.wantReached("new", "k", "q")
 	if res := r.publish("own", "k", "m"); !res.Routed { // by amq.direct, whose alternate is amq.fanout
 		t.Error("the argument's alternate exchange has none")
 	}

@@ -43,7 +43,7 @@ func TestWhatVersionsWriteDifferently(t *testing.T) {
 			{"name":"undefined","vhost":"/","type":"direct","durable":true,"auto_delete":"undefined"},
 			{"name":"short","vhost":"/","type":"fanout","arguments":[]},
 			{"name":"","vhost":"/","type":"direct"},
-			{"name":"amq.topic","vhost":"/","type":"topic"}],
+			{"name":"amq.rabbitmq.log","vhost":"/","type":"x-of-a-plugin"}],
 		"queues":[{"name":"q","vhost":"/","type":"classic"},{"name":"amq.gen-x","vhost":"/"}],
 		"policies":[{"vhost":"/","name":"p","pattern":"x","definition":{"max-length":1}}]}`)
 	got := r.exported()
