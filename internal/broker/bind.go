@@ -18,6 +18,9 @@ func (s *Session) ExchangeBind(b Binding) error { return s.bind(&b, true) }
 func (s *Session) ExchangeUnbind(b Binding) error { return s.unbind(&b, true) }
 
 func (s *Session) bind(spec *Binding, toExchange bool) error {
+	if err := s.checkBinding(spec, toExchange); err != nil {
+		return err
+	}
 	key, err := spec.key(toExchange)
 	if err != nil {
 		return err
@@ -30,6 +33,9 @@ func (s *Session) bind(spec *Binding, toExchange bool) error {
 }
 
 func (s *Session) unbind(spec *Binding, toExchange bool) error {
+	if err := s.checkBinding(spec, toExchange); err != nil {
+		return err
+	}
 	key, err := spec.key(toExchange)
 	if err != nil {
 		return err

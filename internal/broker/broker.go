@@ -22,14 +22,16 @@ type Limits struct {
 // DefaultMaxParked is the default of Limits.MaxParked.
 const DefaultMaxParked = 1_000_000
 
-// Config is what a Broker is made of. All but Logger and Limits are required.
+// Config is what a Broker is made of. All but Logger, Recovered and Limits are required.
 type Config struct {
 	Store  *store.Store  // opened before the broker and closed after it
 	Engine *delay.Engine // started with the broker as its Sink after Open, stopped before Close
 	Alarms *delay.Alarms // started after Open and stopped before Close
 	Clock  delay.Clock   // the same as that of Engine and Alarms
 	Logger *slog.Logger  // nil discards
-	Limits Limits
+	// Recovered is what the store found; nil asks the store, which tells it once.
+	Recovered *store.Recovery
+	Limits    Limits
 }
 
 // Broker is all virtual hosts over one store.
@@ -55,6 +57,8 @@ type Broker struct {
 	settlements sync.Pool // of *settlement
 	letters     sync.Pool // of *deadLetterer
 	blocks      sync.Pool // of *[blockSize]entry
+
+	hosting sync.Mutex // held while virtual hosts are made and deleted, one at a time
 
 	mu      sync.RWMutex // guards all below; a leaf lock
 	vhosts  map[string]*VHost
@@ -88,7 +92,10 @@ func Open(c Config) (*Broker, error) {
 	b.settlements.New = newSettlement
 	b.letters.New = func() any { return &deadLetterer{broker: b, group: group{broker: b}} }
 	b.blocks.New = func() any { return new([blockSize]entry) }
-	if err := b.recover(c.Store.Recovered()); err != nil {
+	if c.Recovered == nil {
+		c.Recovered = c.Store.Recovered()
+	}
+	if err := b.recover(c.Recovered); err != nil {
 		return nil, fmt.Errorf("open broker: %w", err)
 	}
 	c.Store.SetOwner(b)
@@ -110,16 +117,24 @@ func (b *Broker) Close() error {
 	return b.noteCleanStop()
 }
 
-// Connect opens a session in a virtual host for a user, whom somebody else has authenticated.
-func (b *Broker) Connect(vhost, user string) (*Session, error) {
+// Connect opens a session in a virtual host for a user, whom somebody else has authenticated, and
+// who may do there what its rights say. Nil rights are all of them.
+func (b *Broker) Connect(vhost, user string, rights Rights) (*Session, error) {
 	v := b.VHost(vhost)
 	if v == nil {
 		return nil, amqp.Errorf(amqp.NotAllowed, "vhost %s not found", vhost)
+	}
+	if rights == nil {
+		rights = allRights{}
+	}
+	if !rights.MayEnter() {
+		return nil, amqp.Errorf(amqp.NotAllowed, "access to vhost '%s' refused for user '%s'", vhost, user)
 	}
 	return &Session{
 		broker:    b,
 		vhost:     v,
 		user:      user,
+		rights:    rights,
 		exclusive: make(map[*Queue]struct{}),
 	}, nil
 }

@@ -9,6 +9,7 @@ type change struct {
 	bindings  map[*binding]struct{}
 	exchanges map[*Exchange]struct{}
 	queues    map[*Queue]struct{}
+	batch     store.Batch // what else is stored with it
 }
 
 func (c *change) removeExchange(x *Exchange) {
@@ -66,7 +67,7 @@ func (c *change) isLast(x *Exchange) bool {
 
 // applyLocked stores the change and makes it.
 func (v *VHost) applyLocked(c *change) (store.LSN, error) {
-	var batch store.Batch
+	batch := &c.batch
 	for b := range c.bindings {
 		if b.durable {
 			batch.Delete(bindingDefinition(v.name, &b.bindingKey))
@@ -74,7 +75,7 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 	}
 	pending := make(map[*Exchange]uint64)
 	for x := range c.exchanges {
-		x.forget(&batch)
+		x.forget(batch)
 		if x.delayed {
 			pending[x] = x.pending().Count
 		}
@@ -88,7 +89,7 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 	var lsn store.LSN
 	if batch.Len() > 0 {
 		var err error
-		if lsn, err = v.broker.store.Commit(&batch); err != nil {
+		if lsn, err = v.broker.store.Commit(batch); err != nil {
 			return 0, v.broker.waited(err)
 		}
 	}

@@ -108,6 +108,9 @@ func (v *VHost) Declare(d *Declarations) (different []error, err error) {
 func (v *VHost) declare(d *Declarations) (lsn store.LSN, different []error, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if err := v.checkAliveLocked(); err != nil {
+		return 0, nil, err
+	}
 	t := declaration{vhost: v, policies: v.policies, operatorPolicies: v.operatorPolicies,
 		parameters: v.parameters}
 	err = t.all(d)

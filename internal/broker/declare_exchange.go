@@ -25,6 +25,17 @@ func (s *Session) ExchangeDeclare(spec ExchangeSpec) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkExchange(s.rights.MayConfigure, spec.Name); err != nil {
+		return err
+	}
+	if s.vhost.exchange(spec.Name) == nil {
+		if err := checkNewName("exchange", spec.Name); err != nil {
+			return err
+		}
+		if err := s.checkOther(spec.Args, argAlternate, spec.Name, s.checkExchange); err != nil {
+			return err
+		}
+	}
 	lsn, err := s.vhost.declareExchange(&spec, kind)
 	if err != nil {
 		return err
@@ -61,7 +72,7 @@ func (v *VHost) declareExchange(spec *ExchangeSpec, kind exchangeKind) (store.LS
 	if x := v.exchanges[spec.Name]; x != nil {
 		return 0, x.checkEquivalent(spec)
 	}
-	if err := checkNewName("exchange", spec.Name); err != nil {
+	if err := v.checkAliveLocked(); err != nil {
 		return 0, err
 	}
 	if err := spec.checkArguments(v.name); err != nil {
@@ -186,6 +197,9 @@ func (s *Session) ExchangeDelete(name string, ifUnused bool) error {
 	if strings.HasPrefix(name, "amq.") {
 		return amqp.Errorf(amqp.AccessRefused, "deletion of system exchange '%s' in vhost '%s' "+
 			"not allowed", name, s.vhost.name)
+	}
+	if err := s.checkExchange(s.rights.MayConfigure, name); err != nil {
+		return err
 	}
 	lsn, err := s.vhost.deleteExchange(name, ifUnused)
 	if err != nil {

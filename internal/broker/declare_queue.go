@@ -15,7 +15,7 @@ func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
 		return s.declareReplyQueue(spec.Name)
 	}
 	if spec.Passive {
-		q, err := s.Queue(spec.Name)
+		q, err := s.queue(spec.Name)
 		if err != nil {
 			return QueueInfo{}, err
 		}
@@ -29,6 +29,15 @@ func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
 			return QueueInfo{}, err
 		}
 	}
+	if err := s.checkQueue(s.rights.MayConfigure, spec.Name); err != nil {
+		return QueueInfo{}, err
+	}
+	if s.vhost.queue(spec.Name) == nil {
+		if err := s.checkOther(spec.Args, argDLX, spec.Name, s.checkQueue); err != nil {
+			return QueueInfo{}, err
+		}
+	}
+	spec.Args = s.vhost.withDefaultType(&spec)
 	q, lsn, err := s.vhost.declareQueue(s, &spec)
 	if err != nil {
 		return QueueInfo{}, err
@@ -39,9 +48,17 @@ func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
 	return q.info(), nil
 }
 
-// Queue returns the queue of that name if the session may use it.
+// Queue returns the queue of that name if the session may take messages out of it.
 func (s *Session) Queue(name string) (*Queue, error) {
 	name = cleanName(name)
+	if err := s.checkQueue(s.rights.MayRead, name); err != nil {
+		return nil, err
+	}
+	return s.queue(name)
+}
+
+// queue returns the queue of that name if it is not another session's.
+func (s *Session) queue(name string) (*Queue, error) {
 	q := s.vhost.queue(name)
 	if q == nil {
 		return nil, queueNotFound(name, s.vhost.name)
@@ -67,6 +84,9 @@ func (v *VHost) declareQueue(s *Session, spec *QueueSpec) (*Queue, store.LSN, er
 		}
 		q.touch()
 		return q, 0, nil
+	}
+	if err := v.checkAliveLocked(); err != nil {
+		return nil, 0, err
 	}
 	if s.closed {
 		return nil, 0, amqp.Errorf(amqp.ConnectionForced, "the connection is closing")

@@ -124,6 +124,6 @@ func TestQueueNames(t *testing.T) {
 func TestConnectToUnknownVHost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	_, err := r.Connect("nowhere", "guest")
+	_, err := r.Connect("nowhere", "guest", nil)
 	wantError(t, err, amqp.NotAllowed, "vhost nowhere not found")
 }

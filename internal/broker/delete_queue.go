@@ -10,7 +10,11 @@ import (
 // QueueDelete deletes a queue with its messages, which are not dead-lettered, and returns how
 // many were ready. One that does not exist is deleted already. [amqp queue.delete]
 func (s *Session) QueueDelete(name string, ifUnused, ifEmpty bool) (messages int, err error) {
-	q := s.vhost.queue(cleanName(name))
+	name = cleanName(name)
+	if err := s.checkQueue(s.rights.MayConfigure, name); err != nil {
+		return 0, err
+	}
+	q := s.vhost.queue(name)
 	if q == nil {
 		return 0, nil
 	}

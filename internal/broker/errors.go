@@ -15,10 +15,18 @@ func nameQueue(name, vhost string) string {
 	return "queue '" + name + "' in vhost '" + vhost + "'"
 }
 
+func nameExchange(name, vhost string) string {
+	return "exchange '" + name + "' in vhost '" + vhost + "'"
+}
+
 func (q *Queue) notFound() error { return queueNotFound(q.name, q.vhost.name) }
 
 func queueNotFound(name, vhost string) error {
 	return amqp.Errorf(amqp.NotFound, "no queue '%s' in vhost '%s'", name, vhost)
+}
+
+func (x *Exchange) internalRefused() error {
+	return amqp.Errorf(amqp.AccessRefused, "cannot publish to internal %s", x)
 }
 
 func exchangeNotFound(name, vhost string) error {

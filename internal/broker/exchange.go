@@ -74,7 +74,7 @@ type Exchange struct {
 func (x *Exchange) Name() string { return x.name }
 
 func (x *Exchange) String() string {
-	return "exchange '" + x.name + "' in vhost '" + x.vhost.name + "'"
+	return nameExchange(x.name, x.vhost.name)
 }
 
 // binding is a way from an exchange to a queue or to another exchange.

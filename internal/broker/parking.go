@@ -23,6 +23,9 @@ func (v *VHost) parkingQueue(reason string) (*Queue, error) {
 	if q := v.parked[reason]; q != nil {
 		return q, nil
 	}
+	if err := v.checkAliveLocked(); err != nil {
+		return nil, err
+	}
 	id, err := v.broker.ids.take()
 	if err != nil {
 		return nil, err

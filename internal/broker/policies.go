@@ -159,6 +159,9 @@ func (v *VHost) changePolicies(
 ) (store.LSN, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if err := v.checkAliveLocked(); err != nil {
+		return 0, err
+	}
 	changed, err := next()
 	if err != nil {
 		return 0, err

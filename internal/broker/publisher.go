@@ -14,6 +14,7 @@ import (
 type Publisher struct {
 	session *Session
 	broker  *Broker
+	written written
 
 	// route is the last one found. It holds for messages to cachedExchange with cachedKey
 	// while the virtual host's topology is at cachedVersion; 0 means for none.
@@ -50,6 +51,9 @@ func (s *Session) NewPublisher() *Publisher {
 // Publish routes and stores a message, and delivers it where a consumer has credit. Errors are
 // *amqp.Error; after one the message is nowhere. [amqp basic.publish]
 func (p *Publisher) Publish(m *Message) (Result, error) {
+	if err := p.permit(m); err != nil {
+		return Result{}, err
+	}
 	if err := p.accept(m); err != nil {
 		return Result{}, err
 	}
@@ -89,7 +93,8 @@ func (p *Publisher) accept(m *Message) error {
 
 // readProperties reads and checks the properties that mean something here.
 func (p *Publisher) readProperties(props *amqp.Properties) error {
-	if props.Has(amqp.FlagUserID) && string(props.UserID) != p.session.user {
+	if props.Has(amqp.FlagUserID) && string(props.UserID) != p.session.user &&
+		!p.session.rights.MayImpersonate() {
 		return amqp.Errorf(amqp.PreconditionFailed,
 			"user_id property set to '%s' but authenticated user was '%s'",
 			props.UserID, p.session.user)
@@ -128,7 +133,7 @@ func (p *Publisher) findRoute(m *Message) error {
 		return exchangeNotFound(string(m.Exchange), v.name)
 	}
 	if x.internal {
-		return amqp.Errorf(amqp.AccessRefused, "cannot publish to internal %s", x)
+		return x.internalRefused()
 	}
 	p.route.reset()
 	if err := p.route.walk(x, &p.envelope); err != nil {

@@ -38,7 +38,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 			return err
 		}
 	}
-	if b.vhosts["/"] == nil {
+	if len(b.vhosts) == 0 {
 		r.addVHost("/")
 		r.batch.Put(vhostDefinition("/"), []byte{definitionVersion})
 	}
@@ -101,15 +101,16 @@ func (r *recovery) id(_ string, d *definition) error {
 func (r *recovery) vhost(key string, d *definition) error {
 	d.version()
 	k := definition{rest: []byte(key)}
-	r.addVHost(k.name())
+	r.addVHost(k.name()).metadata.Store(d.vhost())
 	d.bad = d.bad || k.bad
 	return nil
 }
 
-func (r *recovery) addVHost(name string) {
+func (r *recovery) addVHost(name string) *VHost {
 	v := newVHost(r.broker, name)
 	v.addPredeclared()
 	r.broker.vhosts[name] = v
+	return v
 }
 
 func (r *recovery) policy(key string, d *definition) error {

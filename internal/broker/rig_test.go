@@ -63,7 +63,7 @@ func (r *rig) start() {
 
 func (r *rig) connect(user string) *Session {
 	r.t.Helper()
-	s, err := r.Connect("/", user)
+	s, err := r.Connect("/", user, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -46,6 +46,7 @@ type Session struct {
 	broker *Broker
 	vhost  *VHost
 	user   string
+	rights Rights
 
 	exclusive map[*Queue]struct{} // owned queues; guarded by vhost.mu
 	closed    bool                // guarded by vhost.mu
@@ -56,3 +57,16 @@ func (s *Session) User() string { return s.user }
 
 // VHost returns the virtual host it works in.
 func (s *Session) VHost() *VHost { return s.vhost }
+
+// Check refuses a session whose virtual host was deleted, or whose user lost its rights there,
+// since it was opened. Who makes a session known to those who close sessions for such reasons
+// asks afterwards, so that no session slips through.
+func (s *Session) Check() error {
+	switch {
+	case s.vhost.deleted.Load():
+		return vhostDeleted(s.vhost.name)
+	case !s.rights.MayEnter():
+		return amqp.Errorf(amqp.NotAllowed, "access to vhost '%s' refused for user '%s'", s.vhost.name, s.user)
+	}
+	return nil
+}

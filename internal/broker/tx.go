@@ -43,6 +43,9 @@ func (p *Publisher) NewTx() *Tx { return &Tx{publisher: p} }
 // channel. It is routed at commit, and a delay counts from there. If its exchange is deleted
 // before the commit, nobody takes it.
 func (t *Tx) Publish(m *Message) error {
+	if err := t.publisher.permit(m); err != nil {
+		return err
+	}
 	if err := t.publisher.accept(m); err != nil {
 		return err
 	}

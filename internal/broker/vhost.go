@@ -15,6 +15,9 @@ type VHost struct {
 	// holds. It starts at 1.
 	version atomic.Uint64
 
+	metadata atomic.Pointer[VHostMetadata]
+	deleted  atomic.Bool // set under mu
+
 	mu        sync.RWMutex // guards all below, and what its exchanges and queues name it for
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
@@ -37,6 +40,7 @@ func newVHost(b *Broker, name string) *VHost {
 		operatorPolicies: policyList{prefix: operatorPrefix},
 	}
 	v.version.Store(1)
+	v.metadata.Store(new(VHostMetadata))
 	return v
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/duepost/duepost/internal/auth"
 	"github.com/duepost/duepost/internal/broker"
 	"github.com/duepost/duepost/internal/config"
 	"github.com/duepost/duepost/internal/delay"
@@ -26,6 +27,7 @@ type Daemon struct {
 	log  *slog.Logger
 
 	store  *store.Store
+	users  *auth.Users
 	alarms *delay.Alarms
 	steps  *delay.StepWatcher
 	engine *delay.Engine
@@ -82,13 +84,19 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	if err != nil {
 		return storeError(d.cfg.DataDir, err)
 	}
-	// 4. Time, the engine, and the broker rebuilt from what the store found.
+	// 4. Who may connect, time, the engine, and the broker: all from what the store found.
+	found := d.store.Recovered()
+	var hadUsers bool
+	d.users, hadUsers, err = auth.Open(d.store, found.Definitions, loopbackUser)
+	if err != nil {
+		return fmt.Errorf("open users: %w", err)
+	}
 	clock := delay.SystemClock{}
 	d.alarms = delay.NewAlarms(clock, log)
 	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Logger: log})
 	d.broker, err = broker.Open(broker.Config{
 		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
-		Limits: broker.Limits{MaxParked: d.cfg.MaxParked},
+		Recovered: found, Limits: broker.Limits{MaxParked: d.cfg.MaxParked},
 	})
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)
@@ -96,6 +104,11 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	// 4b. What a definitions file adds, before anything is released to it.
 	if err := d.importDefinitions(); err != nil {
 		return err
+	}
+	if !hadUsers {
+		if err := makeFirstUser(d.cfg, d.users); err != nil {
+			return err
+		}
 	}
 	// 5. From here on what is due is handed over, overdue messages first.
 	d.alarms.Start()
@@ -116,7 +129,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 
 func (d *Daemon) serverConfig(log *slog.Logger) server.Config {
 	c := server.Config{
-		Broker: d.broker, Authenticator: newUsers(d.cfg), Logger: log, Version: config.Version(),
+		Broker: d.broker, Authenticator: d.users, Rights: d.rights, Logger: log, Version: config.Version(),
 		ChannelMax:     d.cfg.ChannelMax,
 		FrameMax:       d.cfg.FrameMax,
 		Heartbeat:      d.cfg.Heartbeat,

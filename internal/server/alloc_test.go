@@ -77,7 +77,7 @@ func newFrameConn(t *testing.T) *frameConn {
 	c.in = wire.NewReader(&c.src, 0)
 	c.peer.channelMax, c.peer.frameMax = 1, 131072
 	c.phase.Store(int32(phaseOpen))
-	if c.session, err = s.cfg.Broker.Connect("/", "guest"); err != nil {
+	if c.session, err = s.cfg.Broker.Connect("/", "guest", nil); err != nil {
 		t.Fatal(err)
 	}
 	go c.write()

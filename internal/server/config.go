@@ -13,6 +13,9 @@ type Config struct {
 	Broker *broker.Broker
 	// Authenticator decides who a client is. Required.
 	Authenticator Authenticator
+	// Rights returns what a user may do in a virtual host; either may not exist. Nil permits
+	// everything to everybody who is let in.
+	Rights func(user, vhost string) broker.Rights
 	// Logger receives the events of connections; nil discards them.
 	Logger *slog.Logger
 	// Version is told to clients in the server properties.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/broker"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -196,7 +197,7 @@ func (c *conn) open() error {
 	if err := c.expect(&m, "opening"); err != nil {
 		return err
 	}
-	session, err := c.server.cfg.Broker.Connect(m.VirtualHost, c.peer.user)
+	session, err := c.server.cfg.Broker.Connect(m.VirtualHost, c.peer.user, c.server.rights(c.peer.user, m.VirtualHost))
 	if err != nil {
 		return inMethod(err, m.ID())
 	}
@@ -205,6 +206,10 @@ func (c *conn) open() error {
 	c.mu.Lock()
 	c.told.peer = c.peer
 	c.mu.Unlock()
+	// From here on CloseVHost and CloseUser find the connection; before, this does.
+	if err := session.Check(); err != nil {
+		return inMethod(err, m.ID())
+	}
 	_ = c.nc.SetDeadline(time.Time{})
 	// Open before the client hears of it: whoever has open-ok is told of a shutdown.
 	if !c.phase.CompareAndSwap(int32(phaseHandshake), int32(phaseOpen)) {
@@ -214,6 +219,13 @@ func (c *conn) open() error {
 	c.watch.start(c)
 	c.server.log.Debug("connection open", "conn", c.name, "user", c.peer.user, "vhost", m.VirtualHost)
 	return nil
+}
+
+func (s *Server) rights(user, vhost string) broker.Rights {
+	if s.cfg.Rights == nil {
+		return nil
+	}
+	return s.cfg.Rights(user, vhost)
 }
 
 // expect reads frames until the method that is due now. Heartbeats may come at

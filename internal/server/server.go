@@ -243,6 +243,28 @@ func (s *Server) CloseConnection(name, reason string) bool {
 	return false
 }
 
+// CloseVHost closes all connections to a virtual host, with 320 and the reason.
+func (s *Server) CloseVHost(vhost, reason string) {
+	s.closeAll(reason, func(p *peer) bool { return p.vhost == vhost })
+}
+
+// CloseUser closes all connections of a user, with 320 and the reason.
+func (s *Server) CloseUser(user, reason string) {
+	s.closeAll(reason, func(p *peer) bool { return p.user == user })
+}
+
+// closeAll closes the connections that are open and answer to the description.
+func (s *Server) closeAll(reason string, matches func(*peer) bool) {
+	for _, c := range s.snapshot() {
+		c.mu.Lock()
+		found := c.told.peer.user != "" && matches(&c.told.peer)
+		c.mu.Unlock()
+		if found {
+			c.force(reason)
+		}
+	}
+}
+
 func (s *Server) snapshot() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,10 @@ type testServer struct {
 func newTestServer(t *testing.T, change ...func(*Config)) *testServer {
 	t.Helper()
 	users := auth.NewUsers("guest")
-	users.Put("guest", auth.HashPassword("guest"))
+	err := users.Put(auth.Records{Users: []auth.User{{Name: "guest", Password: auth.HashPassword("guest")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := Config{
 		Broker:        newTestBroker(t),
 		Authenticator: users,
