@@ -2,6 +2,8 @@ package broker
 
 import (
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,5 +256,56 @@ func TestPolicyWinsOverOverflowArgumentOfAQuorumQueue(t *testing.T) {
 		if got := q.settings.Load().overflow; got != want {
 			t.Errorf("%s: got overflow %d, want %d", kind, got, want)
 		}
+	}
+}
+
+// TestPoliciesChangeWhileTheBrokerIsAtWork ends with the same in force for queues whenever they
+// were made.
+func TestPoliciesChangeWhileTheBrokerIsAtWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const rounds = 200
+	r.queue("old", nil)
+	work := []func(i int, s *Session, p *Publisher) error{
+		func(i int, _ *Session, _ *Publisher) error {
+			return r.vhost.SetPolicy(policy.Policy{Name: "p", Pattern: ".", Definition: policy.Definition{
+				"max-length": int64(i), "message-ttl": int64(1 + i%2), "dead-letter-exchange": "amq.fanout"}})
+		},
+		func(i int, _ *Session, _ *Publisher) error {
+			if i%2 == 0 {
+				return r.vhost.SetOperatorPolicy(policy.Policy{Name: "op", Pattern: ".", Definition: maxLength(5)})
+			}
+			_, err := r.vhost.DeleteOperatorPolicy("op")
+			return err
+		},
+		func(i int, s *Session, _ *Publisher) error {
+			name := fmt.Sprint("q", i%10)
+			if i%3 == 0 {
+				_, err := s.QueueDelete(name, false, false)
+				return err
+			}
+			_, err := s.QueueDeclare(QueueSpec{Name: name})
+			return err
+		},
+		func(i int, _ *Session, p *Publisher) error {
+			_, err := p.Publish(newMessage("", []string{"old", "q1"}[i%2], "m"))
+			return err
+		},
+	}
+	var all sync.WaitGroup
+	for _, step := range work {
+		s := r.connect("guest")
+		all.Go(func() {
+			p := s.NewPublisher()
+			for i := range rounds {
+				if err := step(i, s, p); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, q := range r.vhost.Declarations().Queues {
+		r.wantMaxLength(q.Name, rounds-1, "p")
 	}
 }
