@@ -161,7 +161,7 @@ func (t *declaration) all(d *Declarations) error {
 		}
 	}
 	for i := range d.Queues {
-		if err := t.queue(&d.Queues[i]); err != nil {
+		if err := t.queue(d.Queues[i]); err != nil {
 			return err
 		}
 	}
@@ -203,15 +203,16 @@ func (t *declaration) exchange(spec *ExchangeSpec) error {
 	return nil
 }
 
-func (t *declaration) queue(spec *QueueSpec) error {
+func (t *declaration) queue(spec QueueSpec) error {
+	spec.Args = t.vhost.withDefaultType(&spec)
 	if q := t.vhost.queues[spec.Name]; q != nil {
-		t.note(q.checkEquivalent(nil, spec))
+		t.note(q.checkEquivalent(nil, &spec))
 		return nil
 	}
 	if err := firstFault(spec.Faults(t.vhost.name)); err != nil {
 		return err
 	}
-	q := newQueue(t.vhost, spec)
+	q := newQueue(t.vhost, &spec)
 	if err := q.define(&t.batch); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 // site is what definitions are taken from and brought into.
 func (d *Daemon) site() definitions.Site {
-	return definitions.Site{Broker: d.broker, Version: config.Version()}
+	return definitions.Site{Broker: d.broker, Users: d.users, Version: config.Version()}
 }
 
 // importDefinitions brings in the file that the configuration names. It does so at each start: what
@@ -24,9 +24,9 @@ func (d *Daemon) importDefinitions() error {
 		return &StartError{Setting: "definitions", Value: name, Err: err,
 			hint: "the file must be readable by this user; see --definitions"}
 	}
-	different, err := definitions.Import(d.site(), file)
-	for _, difference := range different {
-		d.log.Warn("a definition is not imported: there is another of its name", "err", difference)
+	notes, err := definitions.Import(d.site(), file)
+	for _, note := range notes {
+		d.log.Warn("definitions not imported to the letter", "err", note)
 	}
 	if err != nil {
 		return &StartError{Setting: "definitions", Value: name, Err: err,

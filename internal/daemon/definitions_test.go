@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/duepost/duepost/internal/config"
 	"github.com/duepost/duepost/internal/definitions"
 )
@@ -35,6 +37,35 @@ func TestDefinitionsAreImportedBeforeClientsConnect(t *testing.T) {
 			t.Errorf("got %+v, %v, want a message", q, err)
 		}
 		mustShutdown(t, d)
+	}
+}
+
+func TestDefinitionsBringUsersAndVHosts(t *testing.T) {
+	t.Parallel()
+	d := mustStart(t, withDefinitions(t, `{
+		"users":[{"name":"shop","password":"s3cret","tags":""}],
+		"vhosts":[{"name":"/"},{"name":"orders"}],
+		"permissions":[{"user":"shop","vhost":"orders","configure":"^$","write":"^new$","read":".*"}],
+		"policies":[{"vhost":"orders","name":"p","pattern":"^n","definition":{"max-length":1}}],
+		"queues":[{"name":"new","vhost":"orders"}]}`))
+	conn, err := amqp.Dial("amqp://shop:s3cret@" + d.AMQPAddr().String() + "/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err := ch.QueueDeclarePassive("new", true, false, false, false, nil); err != nil || q.Name != "new" {
+		t.Errorf("got %+v, %v", q, err)
+	}
+	if _, err := ch.QueueDeclare("other", true, false, false, false, nil); err == nil {
+		t.Error("a user without the right has declared a queue")
+	}
+	if guest, err := amqp.Dial("amqp://guest:guest@" + d.AMQPAddr().String() + "/"); err == nil {
+		_ = guest.Close()
+		t.Error("guest is let in, though the file brought other users")
 	}
 }
 

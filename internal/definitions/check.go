@@ -33,8 +33,14 @@ func (c *checker) check() {
 	}
 	c.vhosts = make(map[string]*scope)
 	for i := range c.doc.VHosts {
-		c.vhosts[c.doc.VHosts[i].Name] = newScope(c.site.Broker.VHost(c.doc.VHosts[i].Name))
+		v := &c.doc.VHosts[i]
+		c.vhosts[v.Name] = newScope(c.site.Broker.VHost(v.Name))
+		m := v.metadata()
+		if err := broker.CheckVHost(v.Name, &m); err != nil {
+			c.fault(v.at, "%s", textOf(err))
+		}
 	}
+	c.checkRecords()
 	for i := range c.doc.Parameters {
 		c.parameter(&c.doc.Parameters[i])
 	}
@@ -78,7 +84,8 @@ func newScope(v *broker.VHost) *scope {
 	return s
 }
 
-// in returns the virtual host that a part of the document is about, or nil if there is none.
+// in returns what is in the virtual host that a part of the document is about, or nil if there is
+// no such virtual host.
 func (c *checker) in(vhost string, at place) *scope {
 	if s, ok := c.vhosts[vhost]; ok {
 		return s

@@ -51,9 +51,10 @@ type User struct {
 // VHost is a virtual host.
 type VHost struct {
 	Name     string    `json:"name"`
-	Metadata *Metadata `json:"metadata,omitempty"`
+	Metadata *Metadata `json:"metadata,omitempty"` // nil if nothing is said of it
 
-	at place
+	at      place
+	tracing bool
 }
 
 // Metadata is what is kept about a virtual host for its operators.

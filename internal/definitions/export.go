@@ -21,7 +21,7 @@ func Export(s Site) (*Document, error) {
 		Parameters: []Parameter{}, GlobalParameters: []GlobalParameter{}, Topology: newTopology(),
 	}
 	for _, v := range s.Broker.VHosts() {
-		d.VHosts = append(d.VHosts, VHost{Name: v.Name()})
+		d.VHosts = append(d.VHosts, vhostOf(v))
 		declared := v.Declarations()
 		parameters, err := parametersOf(v.Name(), &declared)
 		if err != nil {
@@ -30,6 +30,7 @@ func Export(s Site) (*Document, error) {
 		d.Parameters = append(d.Parameters, parameters...)
 		d.Topology.add(v.Name(), v.Name(), &declared)
 	}
+	d.addRecords(s.Users.Records())
 	for _, p := range s.Broker.GlobalParameters() {
 		d.GlobalParameters = append(d.GlobalParameters, GlobalParameter{Name: p.Name, Value: p.Value})
 	}

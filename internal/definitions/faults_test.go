@@ -91,6 +91,41 @@ func TestHalfWrongFileIsRefusedWithAllFaultsAndTheirPlaces(t *testing.T) {
 	)
 }
 
+func TestFaultsOfUsersAndPermissions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.wantFaults(`{
+		"users":[
+			{"name":"good","tags":[]},
+			{"name":"a"},
+			{"name":"b","tags":"","password_hash":"%%%"},
+			{"name":"c","tags":"","password_hash":"","hashing_algorithm":"none"},
+			{"name":"d","tags":[1]},
+			{"name":"e","tags":"","limits":5}],
+		"vhosts":[{"name":"v","default_queue_type":"stream"},{"name":5},{"name":"w"}],
+		"permissions":[
+			{"user":"gone","vhost":"/","configure":"","write":"","read":""},
+			{"user":"good","vhost":"gone","configure":"(","write":"","read":"["},
+			{"user":"good","vhost":"w","configure":""}],
+		"topic_permissions":[{"user":"good","vhost":"w","exchange":"amq.topic","write":"(","read":""}]
+	}`,
+		"$.users[1]: has no tags",
+		"$.users[2].password_hash: parse password hash: illegal base64",
+		"$.users[3].password_hash: parse password hash: unknown algorithm",
+		"$.users[4].tags[0]: is a number, must be a text",
+		"$.users[5].limits: is a number, must be an object",
+		"$.vhosts[0]: invalid default_queue_type 'stream'",
+		"$.vhosts[1].name: is a number, must be a text",
+		"$.permissions[0].user: no such user 'gone'",
+		"$.permissions[1].vhost: no such virtual host 'gone'",
+		"$.permissions[1].configure: is no regular expression: missing closing )",
+		"$.permissions[1].read: is no regular expression: ",
+		"$.permissions[2]: has no write",
+		"$.permissions[2]: has no read",
+		"$.topic_permissions[0].write: is no regular expression: missing closing )",
+	)
+}
+
 func TestFaultsOfForm(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -5,55 +5,83 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/duepost/duepost/internal/auth"
 	"github.com/duepost/duepost/internal/broker"
 )
 
 // Site is what definitions are taken from and brought into.
 type Site struct {
 	Broker  *broker.Broker
+	Users   *auth.Users
 	Version string // of the product, which an export names
 }
 
 // Import brings in a file about everything. Its error is Faults if the file is at fault, and then
-// nothing was done. different says of each thing that was there before how it differs from the
-// file: it stays as it is.
-func Import(s Site, file []byte) (different []error, err error) {
+// nothing was done. notes are for the operator: of what was there before and is left as it is, how
+// it differs from the file; and what of the file has no effect.
+func Import(s Site, file []byte) (notes []error, err error) {
 	c := checker{reader: new(reader), site: s}
 	c.doc = c.parse(file)
 	return c.bringIn()
 }
 
 // ImportVHost is Import for a file about one virtual host, as ExportVHost makes it.
-func ImportVHost(s Site, v *broker.VHost, file []byte) (different []error, err error) {
+func ImportVHost(s Site, v *broker.VHost, file []byte) (notes []error, err error) {
 	c := checker{reader: new(reader), site: s}
 	c.doc = c.parseVHost(v.Name(), file)
 	return c.bringIn()
 }
 
 // bringIn checks the document and makes what it says.
-func (c *checker) bringIn() (different []error, err error) {
+func (c *checker) bringIn() (notes []error, err error) {
 	c.check()
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}
+	// 1. Virtual hosts, before those who may enter them.
+	if err := c.putVHosts(); err != nil {
+		return nil, fmt.Errorf("import virtual hosts: %w", err)
+	}
+	// 2. Users and permissions, all at once.
+	if err := c.putRecords(); err != nil {
+		return nil, fmt.Errorf("import users: %w", err)
+	}
+	// 3. What is in each virtual host, all at once.
+	notes = c.doc.notes()
 	declared := c.doc.declarations()
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		v := c.site.Broker.VHost(name)
 		if v == nil {
-			return different, fmt.Errorf("import definitions: virtual host '%s' is gone", name)
+			return notes, fmt.Errorf("import virtual host '%s': it was deleted meanwhile", name)
 		}
-		more, err := v.Declare(declared[name])
-		different = append(different, more...)
+		different, err := v.Declare(declared[name])
+		notes = append(notes, different...)
 		if err != nil {
-			return different, fmt.Errorf("import definitions of virtual host '%s': %w", name, err)
+			return notes, fmt.Errorf("import virtual host '%s': %w", name, err)
 		}
 	}
+	// 4. The rest.
 	for _, p := range c.doc.GlobalParameters {
 		if err := c.site.Broker.SetGlobalParameter(broker.Parameter{Name: p.Name, Value: p.Value}); err != nil {
-			return different, fmt.Errorf("import global parameter %s: %w", p.Name, err)
+			return notes, fmt.Errorf("import global parameter %s: %w", p.Name, err)
 		}
 	}
-	return different, nil
+	return notes, nil
+}
+
+// notes says what of the document is kept, or not even that, and has no effect.
+func (d *Document) notes() (notes []error) {
+	for _, u := range d.Users {
+		if len(u.Limits) > 0 {
+			notes = append(notes, fmt.Errorf("limits of user '%s' are not kept: there are none here", u.Name))
+		}
+	}
+	for _, p := range d.Parameters {
+		if p.Component == vhostLimits {
+			notes = append(notes, fmt.Errorf("limits of virtual host '%s' are kept and have no effect", p.VHost))
+		}
+	}
+	return notes
 }
 
 // declarations returns what the document says of each virtual host.

@@ -8,7 +8,7 @@ import (
 // name nothing.
 func (r *reader) parse(data []byte) *Document {
 	whole := r.decode(data)
-	d := new(Document)
+	d := &Document{RabbitVersion: whole.textOr("rabbit_version", "")}
 	for _, o := range whole.objects("users") {
 		d.Users = append(d.Users, o.user())
 	}
@@ -88,10 +88,18 @@ func (o object) tags() []string {
 // vhost reads a virtual host. What is kept about it stands beside its name or in metadata, by
 // version.
 func (o object) vhost() VHost {
-	v := VHost{Name: o.name("name"), at: o.at}
+	v := VHost{Name: o.name("name"), tracing: o.flag("tracing", false), at: o.at}
 	from := o
-	if metadata := o.object("metadata"); metadata.fields != nil {
+	if metadata := o.object("metadata"); len(metadata.fields) > 0 {
 		from = metadata
+	}
+	said := false
+	for _, key := range [...]string{"description", "tags", "default_queue_type", "tracing"} {
+		_, ok := from.fields[key]
+		said = said || ok
+	}
+	if !said {
+		return v
 	}
 	v.Metadata = &Metadata{
 		Description:      from.textOr("description", ""),

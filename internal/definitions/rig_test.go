@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/duepost/duepost/internal/auth"
 	"github.com/duepost/duepost/internal/broker"
 	"github.com/duepost/duepost/internal/delay"
 	"github.com/duepost/duepost/internal/store"
@@ -20,6 +21,8 @@ type rig struct {
 	t   *testing.T
 	dir string
 	Site
+
+	hadUsers bool // when it started
 
 	store  *store.Store
 	alarms *delay.Alarms
@@ -43,7 +46,13 @@ func (r *rig) start() {
 	clock := delay.SystemClock{}
 	r.alarms = delay.NewAlarms(clock, nil)
 	r.engine = delay.New(delay.Config{Store: r.store, Alarms: r.alarms, Clock: clock})
-	r.Broker, err = broker.Open(broker.Config{Store: r.store, Engine: r.engine, Alarms: r.alarms, Clock: clock})
+	found := r.store.Recovered()
+	if r.Users, r.hadUsers, err = auth.Open(r.store, found.Definitions); err != nil {
+		r.t.Fatal(err)
+	}
+	r.Broker, err = broker.Open(broker.Config{
+		Store: r.store, Engine: r.engine, Alarms: r.alarms, Clock: clock, Recovered: found,
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -77,12 +86,14 @@ func testFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// importAll imports what must be accepted.
-func (r *rig) importAll(file string) {
+// importAll imports what must be accepted, and returns the notes.
+func (r *rig) importAll(file string) []error {
 	r.t.Helper()
-	if different, err := Import(r.Site, []byte(file)); err != nil || len(different) > 0 {
-		r.t.Fatalf("import: %v, different: %v", err, different)
+	notes, err := Import(r.Site, []byte(file))
+	if err != nil {
+		r.t.Fatal(err)
 	}
+	return notes
 }
 
 // exported returns what Export says, as JSON has it.
@@ -175,4 +186,16 @@ func asText(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// wantNotes checks that there are notes with these texts in them, in that order.
+func wantNotes(t *testing.T, notes []error, want ...string) {
+	t.Helper()
+	ok := len(notes) == len(want)
+	for i := 0; ok && i < len(want); i++ {
+		ok = strings.Contains(notes[i].Error(), want[i])
+	}
+	if !ok {
+		t.Errorf("got notes %q, want %q", notes, want)
+	}
 }
