@@ -22,6 +22,7 @@ type cli struct {
 	Publish publishCmd `cmd:"" help:"Publish messages, now or delayed, to any AMQP 0-9-1 broker."`
 	Consume consumeCmd `cmd:"" help:"Print the messages of a queue, with how late each one came."`
 	Bench   benchCmd   `cmd:"" help:"Load any AMQP 0-9-1 broker and print one JSON line per result."`
+	Store   storeCmd   `cmd:"" help:"Work on a data directory without a broker."`
 	Version versionCmd `cmd:"" help:"Print version, Go version and platform."`
 
 	ShowVersion versionFlag `name:"version" help:"Same as the verb version."`

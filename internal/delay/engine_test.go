@@ -501,52 +501,43 @@ func TestEngineHoldsOnFullDisk(t *testing.T) {
 	})
 }
 
-// TestEngineEntryEndedDuringRelease ends the entries of exchange 8 after they were popped, so
-// that the store knows them no more when the engine wants to move them.
-func TestEngineEntryEndedDuringRelease(t *testing.T) {
+// TestEngineDamagedRetry: what cannot be written again is dropped, and all else goes on.
+func TestEngineDamagedRetry(t *testing.T) {
 	t.Parallel()
 	rigTest(t, Config{}, func(t *testing.T, r *rig) {
 		var want []string
-		for i := range 100 {
-			m := &store.Message{Body: fmt.Append(nil, i), ExchangeID: 7, TTL: -1}
-			if i%10 == 3 || i > 90 {
-				m.ExchangeID = 8
+		for i := range 20 {
+			name := fmt.Sprint(i)
+			r.publish(name, r.clock.in(time.Second))
+			if i%5 == 2 {
+				r.sink.rule(name, Outcome{Verdict: Retry})
 			} else {
-				want = append(want, fmt.Sprint(i))
-			}
-			if _, _, err := r.engine.Add(m, r.clock.in(time.Second)); err != nil {
-				t.Fatal(err)
+				want = append(want, name)
 			}
 		}
-		r.sink.onRoute(func(batch []store.Due) {
-			var b store.Batch
-			for _, d := range batch {
-				if d.ExchangeID == 8 {
-					b.Discard(d.Key, d.Ref)
-				}
-			}
-			if _, err := r.store.Store.Commit(&b); err != nil {
-				t.Errorf("discard: %v", err)
-			}
-		})
+		r.store.breakRetries(&store.CorruptError{File: "run-1", Reason: "checksum mismatch"})
 		advance(time.Second)
 		var moved []string
 		dropped := 0
 		for _, h := range r.sink.take() {
-			if h.outcome.Verdict == Moved {
+			switch h.outcome.Verdict {
+			case Moved:
 				moved = append(moved, h.name)
-			} else if h.outcome.Verdict == Dropped && len(h.outcome.Targets) == 1 {
+			case Dropped:
 				dropped++
 			}
 		}
 		if diff := cmp.Diff(want, moved); diff != "" {
 			t.Errorf("moved (-want +got):\n%s", diff)
 		}
-		if dropped != 100-len(want) {
-			t.Errorf("dropped with its place: got %d, want %d", dropped, 100-len(want))
+		if dropped != 4 {
+			t.Errorf("dropped: got %d, want 4", dropped)
 		}
 		if err := r.engine.Err(); err != nil {
 			t.Errorf("Err: got %v, want nil", err)
+		}
+		if n := r.store.PendingTotal().Count; n != 0 {
+			t.Errorf("pending: got %d, want 0", n)
 		}
 	})
 }

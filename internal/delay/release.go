@@ -92,9 +92,9 @@ func (e *Engine) releaseDue(now int64) (int, error) {
 // commit writes the outcomes of the first entries of the batch, normally all of them, as one
 // atomic group and returns how many.
 //
-// An entry whose exchange was deleted after it was popped is unknown to the store, which then
-// refuses the whole group. So the next group has one entry; if that is the unknown one it is
-// Dropped, and if not the groups grow again.
+// An entry that is to be retried is written again. If its record turns out to be damaged the
+// store refuses the whole group. So the next group has one entry; if that is the damaged one it
+// is Dropped, and if not the groups grow again.
 func (e *Engine) commit(now int64) (int, error) {
 	r := &e.release
 	n := min(r.limit, len(r.batch))
@@ -104,12 +104,13 @@ func (e *Engine) commit(now int64) (int, error) {
 	}
 	_, err := e.store.Commit(&r.group)
 	switch {
-	case errors.Is(err, store.ErrUnknownKey) && n > 1:
+	case store.IsCorruption(err) && n > 1:
 		r.limit = 1
 		return e.commit(now)
-	case errors.Is(err, store.ErrUnknownKey):
+	case store.IsCorruption(err) && r.outs[0].Verdict == Retry:
+		e.log.Error("delayed message lost: record unreadable", "id", r.batch[0].Key.Seq, "due", r.batch[0].Key.Due, "err", err)
 		r.outs[0].Verdict = Dropped
-		return 1, nil
+		return e.commit(now)
 	case err != nil:
 		return 0, fmt.Errorf("commit release: %w", err)
 	}

@@ -108,6 +108,7 @@ type flakyStore struct {
 	Store
 	mu        sync.Mutex
 	commitErr error  // what Commit answers
+	retryErr  error  // what Commit answers to a group with a retry
 	err       error  // what Err answers
 	shift     uint32 // added to the place of each record that Commit reports
 	afterNext func() // called once, after NextDue has looked
@@ -119,9 +120,18 @@ func (s *flakyStore) fail(commit, always error) {
 	s.commitErr, s.err = commit, always
 }
 
+func (s *flakyStore) breakRetries(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retryErr = err
+}
+
 func (s *flakyStore) Commit(b *store.Batch) (store.LSN, error) {
 	s.mu.Lock()
 	err, shift := s.commitErr, s.shift
+	if err == nil && len(b.Keys) > 0 {
+		err = s.retryErr
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return 0, err

@@ -30,11 +30,10 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 	if err != nil {
 		return Key{}, 0, err
 	}
-	// The index lock is held around the log's so that the cleaner, which holds
-	// both, never meets a record whose entry is not in the index yet.
 	x, l := s.index, s.log
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	if err := s.awaitCalm(); err != nil {
+		return Key{}, 0, err
+	}
 	l.mu.Lock()
 	buf, ref, err := l.reserveLocked(align(int64(size)), 1, forPublisher)
 	if err != nil {
@@ -44,11 +43,16 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 	key := Key{Due: clampDue(due), Seq: l.nextSeq}
 	l.nextSeq++
 	putMessage(buf[:size], m, &messageParts{kind: kindDelayed, key: key})
-	l.active().live.Add(int64(size))
+	g := l.active()
+	g.live.Add(int64(size))
+	g.pins.Add(1)
 	lsn := l.lsn
 	l.mu.Unlock()
 	ref.Len = uint32(size)
-	x.addLocked(key, m.ExchangeID, ref)
+	x.mu.Lock()
+	x.addLocked(g, key, m.ExchangeID, ref)
+	x.mu.Unlock()
+	g.pins.Done()
 	return key, lsn, nil
 }
 
@@ -101,7 +105,11 @@ func (l *log) addLive(ref Ref, n int) {
 	if g == nil {
 		return // moved or cleaned meanwhile; the copy has its own account
 	}
-	d := int64(n) * int64(ref.Len)
+	l.addLiveTo(g, n, ref.Len)
+}
+
+func (l *log) addLiveTo(g *segment, n int, length uint32) {
+	d := int64(n) * int64(length)
 	now := g.live.Add(d)
 	if quarter := g.size/4 + 1; d < 0 && (now <= 0 || now/quarter != (now-d)/quarter) {
 		wake(l.cleaner.kick)

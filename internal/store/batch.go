@@ -15,20 +15,24 @@ type Batch struct {
 	moves   []Move
 	targets []Target // backing of moves[i].Targets
 	err     error
-	delayed bool // has operations on delayed entries
+	ends    bool // has operations on entries in flight
+	delayed bool // has other operations on delayed entries
+	drops   bool // drops an exchange
 	adds    bool // has operations that a full disk refuses
+	view    messageView
 }
 
 // op is one operation; its record, if any, is buf[at:at+size].
 type op struct {
 	kind     kind
 	at, size int
-	index    int    // of Refs or Keys
+	index    int    // of Refs or Keys; -1 = none
 	move     int    // of moves
 	holds    int    // ready
-	key      Key    // delayed, retry, discard
+	key      Key    // delayed, retry
 	id       uint32 // exchange or queue
-	ref      Ref    // settle, discard: the hold to drop
+	ref      Ref    // settle: the hold to drop; ready, delayed, retry: where it is
+	seg      *segment
 	name     string
 }
 
@@ -41,6 +45,10 @@ type Move struct {
 	Persistent bool
 	Targets    []Target // durable queues
 	Holds      int      // queue entries that refer to it, durable or not
+
+	exchange uint32
+	fromRun  bool
+	dropped  bool // its exchange
 }
 
 // Append adds a ready message; see Store.Append.
@@ -103,33 +111,35 @@ func (b *Batch) Settle(queue uint32, pos uint64, ref Ref) {
 	})
 }
 
-// Move adds the release of an in-flight entry.
+// Move adds the release of an in-flight entry. Entries are ended, by Move, Retry
+// or Discard, in the order in which they were popped.
 func (b *Batch) Move(m *Move) {
 	first := len(b.targets)
 	b.targets = append(b.targets, m.Targets...)
 	c := *m
 	c.Targets = b.targets[first:len(b.targets):len(b.targets)]
-	b.ops = append(b.ops, op{kind: kindMove, key: m.Key, index: len(b.Refs), move: len(b.moves)})
-	b.moves = append(b.moves, c)
+	b.end(&c, len(b.Refs))
 	b.Refs = append(b.Refs, Ref{})
-	b.delayed = true
 }
 
-// Retry puts an in-flight entry back, to fall due at newDue.
+// end adds the end of an entry in flight.
+func (b *Batch) end(m *Move, index int) {
+	b.ops = append(b.ops, op{kind: kindMove, index: index, move: len(b.moves)})
+	b.moves = append(b.moves, *m)
+	b.ends = true
+}
+
+// Retry puts an in-flight entry back, to fall due at newDue: its record is
+// written again under the new key, as a copy.
 func (b *Batch) Retry(key Key, ref Ref, newDue int64) {
-	newDue = clampDue(newDue)
-	b.control(kindRetry, op{key: key, index: len(b.Keys)}, func(p []byte) []byte {
-		return appendKey(appendKey(p, key), Key{Due: newDue, Seq: key.Seq})
-	})
-	b.Keys = append(b.Keys, Key{Due: newDue, Seq: key.Seq})
-	b.delayed = true
+	again := Key{Due: clampDue(newDue), Seq: key.Seq}
+	b.end(&Move{Key: key, Ref: ref, TTL: -1}, -1)
+	b.ops = append(b.ops, op{kind: kindRetry, key: again, move: len(b.moves) - 1})
+	b.Keys = append(b.Keys, again)
 }
 
 // Discard ends an in-flight entry: delivered nowhere.
-func (b *Batch) Discard(key Key, ref Ref) {
-	b.control(kindTomb, op{key: key}, func(p []byte) []byte { return appendKey(p, key) })
-	b.delayed = true
-}
+func (b *Batch) Discard(key Key, ref Ref) { b.end(&Move{Key: key, Ref: ref, TTL: -1}, -1) }
 
 // Put stores a definition.
 func (b *Batch) Put(key string, value []byte) {
@@ -155,7 +165,7 @@ func (b *Batch) DropQueue(id uint32) {
 // Entries in flight can still be moved; a Retry ends them.
 func (b *Batch) DropExchange(id uint32) {
 	b.control(kindDropExchange, op{id: id}, func(p []byte) []byte { return le.AppendUint32(p, id) })
-	b.delayed = true
+	b.delayed, b.drops = true, true
 }
 
 // Len returns the number of operations.
@@ -169,6 +179,6 @@ func (b *Batch) Reset() {
 	clear(b.ops)
 	*b = Batch{
 		Refs: b.Refs[:0], Keys: b.Keys[:0], buf: b.buf[:0], ops: b.ops[:0],
-		moves: b.moves[:0], targets: b.targets[:0],
+		moves: b.moves[:0], targets: b.targets[:0], view: messageView{Record: Record{Buf: b.view.Buf}},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 )
 
 // cleaner gives back the space of what is not needed any more. It works on the
@@ -37,6 +38,8 @@ type cleaner struct {
 	view   messageView
 	held   []Target
 	moved  []movedEntry // of seg, by offset
+	plan   []planned    // scratch of flushes
+	move   Move         // scratch
 	second bool         // pass
 	first  LSN          // of seg
 	// On a full disk: how many segments may still be cleaned, and what was live
@@ -67,11 +70,23 @@ func (c *cleaner) setOwner(o Owner) {
 }
 
 func (c *cleaner) run() {
+	retry := time.NewTimer(c.log.o.SpaceRetry)
+	retry.Stop()
+	defer retry.Stop()
 	for {
 		select {
 		case <-c.kick:
+		case <-retry.C:
 		case <-c.quit:
 			return
+		}
+		if err := c.log.failure(); err != nil {
+			c.s.index.stop(err)
+			continue
+		}
+		if err := c.writeRuns(); err != nil {
+			c.tell(err)
+			retry.Reset(c.log.o.SpaceRetry)
 		}
 		c.mu.Lock()
 		c.ask = c.owner
@@ -82,12 +97,48 @@ func (c *cleaner) run() {
 		c.thin()
 		for g := c.choose(); g != nil; g = c.choose() {
 			if err := c.clean(g); err != nil {
-				if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrFull) {
-					c.log.logger.Error("cannot clean segment", "file", g.name, "err", err)
-				}
+				c.tell(err)
 				break
 			}
+			c.tell(c.writeRuns())
 		}
+		c.tell(c.tidyRuns())
+	}
+}
+
+func (c *cleaner) tell(err error) {
+	if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrFull) {
+		c.log.logger.Error("cannot clean the store", "err", err)
+	}
+}
+
+// writeRuns flushes and merges what is due.
+func (c *cleaner) writeRuns() error {
+	for segs := c.flushDue(); len(segs) > 0; segs = c.flushDue() {
+		if err := c.flush(segs); err != nil {
+			return err
+		}
+		if err := c.stopped(); err != nil {
+			return err
+		}
+	}
+	for runs := c.mergeDue(); len(runs) > 1; runs = c.mergeDue() {
+		if err := c.mergeRuns(runs); err != nil {
+			return err
+		}
+		if err := c.stopped(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cleaner) stopped() error {
+	select {
+	case <-c.quit:
+		return ErrClosed
+	default:
+		return nil
 	}
 }
 
@@ -100,7 +151,7 @@ func (c *cleaner) choose() *segment {
 	if l.err != nil || len(l.order) < 2 || l.order[0].flushed < l.order[0].end {
 		return nil
 	}
-	size, live := l.sizesLocked()
+	size, live := l.neededLocked()
 	if !l.full {
 		c.granted = 0
 		c.lowest = size
@@ -132,7 +183,8 @@ func (c *cleaner) hard(size, live int64, segments int) bool {
 
 // clean empties the oldest segment:
 //
-//  1. copy what is held: ready messages, waiting entries, definitions;
+//  1. copy what is held: ready messages, waiting entries, definitions, and
+//     messages in runs that moves in this segment put into queues;
 //  2. copy what was delayed and is in queues now; after step 1 no entry that
 //     could still be moved refers to this segment, so the list is complete;
 //  3. wait until the copies, and what made copies unnecessary, are durable;
@@ -140,6 +192,10 @@ func (c *cleaner) hard(size, live int64, segments int) bool {
 func (c *cleaner) clean(g *segment) error {
 	c.seg, c.err, c.second = g, nil, false
 	c.echoes = map[uint32][]stretch{}
+	g.pins.Wait()
+	if err := c.emptyFresh(g); err != nil {
+		return err
+	}
 	b, err := c.content(g)
 	if err != nil {
 		return err
@@ -155,6 +211,9 @@ func (c *cleaner) clean(g *segment) error {
 		}
 	}
 	if err := c.logEchoes(); err != nil {
+		return err
+	}
+	if err := c.logStates(); err != nil {
 		return err
 	}
 	if err := c.waitDurable(); err != nil {
@@ -203,6 +262,8 @@ func (c *cleaner) visit(rec []byte, ref Ref) bool {
 		c.ready(rec, ref)
 	case k == kindDelayed && !c.second:
 		c.delayed(rec, ref)
+	case k == kindMove && !c.second:
+		c.movedOut(rec)
 	case k == kindDelayed:
 		c.released(rec, ref)
 	case k == kindPut && !c.second:
@@ -296,42 +357,6 @@ func (c *cleaner) appendLocked(size int, fill func([]byte)) (Ref, bool) {
 	return ref, true
 }
 
-// delayed copies an entry that waits or is in flight. Both locks are held, so
-// it is neither moved nor cancelled nor re-timed meanwhile.
-func (c *cleaner) delayed(rec []byte, from Ref) {
-	v := &c.view
-	if !parseMessage(rec, v) {
-		return
-	}
-	x := c.s.index
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	e := x.table.get(v.Key.Seq)
-	if e == nil || e.ref() != from || (x.isDropped(e.exchange) && !e.inFlight()) {
-		return
-	}
-	key, p := e.key(), messageParts{kind: kindDelayed, flags: flagCopy}
-	p.key, p.origin = key, v.Key.Due
-	if v.flags&flagOrigin != 0 {
-		p.origin = v.origin
-	}
-	if p.origin != key.Due {
-		p.flags |= flagOrigin
-	}
-	size, err := messageSize(kindDelayed, &v.Message, 0, p.flags&flagOrigin != 0)
-	if err != nil {
-		c.err = err
-		return
-	}
-	to, ok := c.append(size, func(buf []byte) {
-		putMessage(buf, &v.Message, &p)
-		c.log.active().live.Add(int64(size))
-	})
-	if ok {
-		x.relocateLocked(e, to)
-	}
-}
-
 func (c *cleaner) put(rec []byte, from Ref) {
 	r := reader{b: rec[recordHeaderBytes:]}
 	key := r.str()
@@ -386,7 +411,13 @@ func (c *cleaner) waitDurable() error {
 }
 
 func (c *cleaner) retire() {
-	l, g := c.log, c.seg
+	l, g, x := c.log, c.seg, c.s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if f := g.fresh; f != nil {
+		invariant(f.waiting+f.flying == 0, "nothing delayed is in a segment that goes")
+		x.forgetFresh(f)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	invariant(l.order[0] == g, "the oldest segment is cleaned")

@@ -13,7 +13,7 @@ func TestCleanerKeepsNewerDefinition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(newFakeDisk(1), "d", tiny().withDefaults()) // its roles are not started
-		s := &Store{log: l, index: newIndex(func(Ref) {})}
+		s := &Store{log: l, index: newIndex()}
 		l.cleaner = newCleaner(s)
 		l.lazy = time.AfterFunc(time.Hour, func() {})
 		defer l.lazy.Stop()

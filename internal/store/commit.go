@@ -2,23 +2,102 @@ package store
 
 // Commit logs the batch as one atomic group. b.Refs and b.Keys are valid on
 // return; it is not durable yet. On error nothing of it was applied. An empty
-// batch has LSN 0.
+// batch has LSN 0. A Retry of a damaged record is a *CorruptError: the entry can
+// only be discarded.
 func (s *Store) Commit(b *Batch) (LSN, error) {
 	if b.err != nil || len(b.ops) == 0 {
 		return 0, b.err
 	}
-	x, l := s.index, s.log
-	if b.delayed {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if err := b.checkFlying(x); err != nil {
+	plain := len(b.buf)
+	defer func() { b.buf = b.buf[:plain] }()
+	x := s.index
+	if b.adds && b.delayed {
+		if err := s.awaitCalm(); err != nil {
 			return 0, err
 		}
 	}
-	// The move record needs the entries' places as they are under the index lock.
-	plain := len(b.buf)
-	defer func() { b.buf = b.buf[:plain] }()
-	b.encodeMoves(x)
+	if b.ends || b.drops {
+		x.ending.Lock()
+		defer x.ending.Unlock()
+	}
+	if b.ends {
+		if err := b.prepareEnds(s); err != nil {
+			return 0, err
+		}
+	}
+	lsn, err := b.log(s)
+	if err != nil {
+		return 0, err
+	}
+	if b.ends || b.delayed {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+	}
+	for i := range b.ops {
+		b.applied(s, &b.ops[i])
+	}
+	return lsn, nil
+}
+
+// prepareEnds checks that all entries it ends are in flight, in this order, and
+// adds the records that this takes: the move record, and a copy of each that is
+// retried. The ending lock is held, so what is in flight stays where it is.
+func (b *Batch) prepareEnds(s *Store) error {
+	x := s.index
+	x.mu.Lock()
+	flying := x.inFlight()
+	ok := len(b.moves) <= len(flying)
+	for i := 0; ok && i < len(b.moves); i++ {
+		m, fl := &b.moves[i], &flying[i]
+		ok = m.Key == fl.key
+		m.Ref, m.exchange, m.fromRun = fl.ref, fl.exchange, fl.from.run != nil
+		m.dropped = fl.dropped
+	}
+	x.mu.Unlock()
+	if !ok {
+		return ErrUnknownKey
+	}
+	b.buf = appendRecord(b.buf, kindMove, 0, func(p []byte) []byte {
+		var c moveCoder
+		for i := range b.moves {
+			p = c.append(p, &b.moves[i], b.moves[i].Ref)
+		}
+		return p
+	})
+	// Behind it, so that recovery does not take the copy for what ends.
+	for i := range b.ops {
+		if o := &b.ops[i]; o.kind == kindRetry {
+			if err := b.copyRecord(s, o, &b.moves[o.move]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copyRecord adds the record of an entry that is retried, under its new key. One
+// of a dropped exchange just ends.
+func (b *Batch) copyRecord(s *Store, o *op, m *Move) error {
+	if m.dropped {
+		o.kind = kindPad
+		return nil
+	}
+	v := &b.view
+	if err := s.log.read(m.Ref, v.Buf, v); err != nil {
+		return err
+	}
+	o.at, o.id = len(b.buf), m.exchange
+	buf, err := appendDelayedCopy(b.buf, v, o.key)
+	if err != nil {
+		return err
+	}
+	b.buf = buf
+	o.size = int(le.Uint32(b.buf[o.at:]))
+	return nil
+}
+
+// log puts the records in place, and does what must happen at that instant.
+func (b *Batch) log(s *Store) (LSN, error) {
 	if len(b.buf) > maxRecordBytes {
 		return 0, ErrTooLarge
 	}
@@ -26,63 +105,28 @@ func (s *Store) Commit(b *Batch) (LSN, error) {
 	if b.adds {
 		who = forPublisher
 	}
+	l := s.log
 	l.mu.Lock()
-	buf, ref, err := l.reserveLocked(int64(len(b.buf)), b.records(), who)
+	defer l.mu.Unlock()
+	buf, ref, err := l.reserveLocked(int64(len(b.buf)), countRecords(b.buf), who)
 	if err != nil {
-		l.mu.Unlock()
 		return 0, err
 	}
 	copy(buf, b.buf)
 	linkGroup(buf)
+	g := l.active()
 	for i := range b.ops {
-		b.logged(l, buf, ref, &b.ops[i])
+		b.logged(l, g, buf, ref, &b.ops[i])
 	}
 	for i := range b.moves {
 		l.movedLocked(&b.moves[i])
 	}
-	lsn := l.lsn
-	l.mu.Unlock()
-
-	for i := range b.ops {
-		b.applied(s, &b.ops[i])
-	}
-	return lsn, nil
+	return l.lsn, nil
 }
 
-// checkFlying refuses the batch unless all entries it ends are in flight.
-func (b *Batch) checkFlying(x *index) error {
-	for i := range b.ops {
-		o := &b.ops[i]
-		switch o.kind {
-		case kindMove, kindRetry, kindTomb:
-			e := x.table.get(o.key.Seq)
-			if e == nil || !e.inFlight() || e.key() != o.key {
-				return ErrUnknownKey
-			}
-			o.ref = e.ref()
-		}
-	}
-	return nil
-}
-
-func (b *Batch) encodeMoves(x *index) {
-	if len(b.moves) == 0 {
-		return
-	}
-	b.buf = appendRecord(b.buf, kindMove, 0, func(p []byte) []byte {
-		var c moveCoder
-		for i := range b.moves {
-			m := &b.moves[i]
-			m.Ref = x.table.get(m.Key.Seq).ref()
-			p = c.append(p, m, m.Ref)
-		}
-		return p
-	})
-}
-
-func (b *Batch) records() int {
-	n := len(b.ops) - len(b.moves)
-	if len(b.moves) > 0 {
+func countRecords(buf []byte) (n int) {
+	for len(buf) > 0 {
+		buf = buf[align(int64(le.Uint32(buf))):]
 		n++
 	}
 	return n
@@ -106,19 +150,20 @@ func linkGroup(buf []byte) {
 
 // logged does what must happen under the log lock for one operation whose
 // record is in place.
-func (b *Batch) logged(l *log, buf []byte, base Ref, o *op) {
+func (b *Batch) logged(l *log, g *segment, buf []byte, base Ref, o *op) {
 	ref := Ref{File: base.File, Off: base.Off + uint32(o.at/8), Len: uint32(o.size)}
 	switch o.kind {
 	case kindReady:
 		b.Refs[o.index] = ref
-		l.active().live.Add(int64(o.size) * int64(o.holds))
+		g.live.Add(int64(o.size) * int64(o.holds))
 	case kindDelayed:
 		o.key.Seq = l.nextSeq
 		l.nextSeq++
 		le.PutUint64(buf[o.at+delayedSeqOffset:], o.key.Seq)
 		b.Keys[o.index] = o.key
-		o.ref = ref
-		l.active().live.Add(int64(o.size))
+		b.pin(g, o, ref)
+	case kindRetry:
+		b.pin(g, o, ref)
 	case kindPut:
 		l.defineLocked(o.name, buf[o.at:o.at+o.size], ref)
 	case kindDelete:
@@ -126,10 +171,22 @@ func (b *Batch) logged(l *log, buf []byte, base Ref, o *op) {
 	}
 }
 
-// movedLocked notes in which queues a delayed record is now.
+func (b *Batch) pin(g *segment, o *op, ref Ref) {
+	o.ref, o.seg = ref, g
+	g.live.Add(int64(o.size))
+	g.pins.Add(1)
+}
+
+// movedLocked notes in which queues a delayed record is now, or how far its run
+// is consumed.
 func (l *log) movedLocked(m *Move) {
 	g := l.segs.Load().get(m.Ref.File)
 	if g == nil {
+		return
+	}
+	if g.run != nil {
+		g.run.state.done = max(g.run.state.done, afterRecord(m.Ref.Off, m.Ref.Len))
+		g.run.state.take(m.exchange, m.Ref.Len)
 		return
 	}
 	for _, t := range m.Targets {
@@ -141,38 +198,43 @@ func (l *log) movedLocked(m *Move) {
 }
 
 // applied does what must happen under the index lock, or no lock, afterwards.
+// Moves are applied in the order of what is in flight.
 func (b *Batch) applied(s *Store, o *op) {
 	x := s.index
 	switch o.kind {
-	case kindDelayed:
-		x.addLocked(o.key, o.id, o.ref)
-	case kindRetry:
-		if e := x.table.get(o.key.Seq); e != nil && e.inFlight() {
-			x.retryLocked(e, b.Keys[o.index].Due)
-		}
-	case kindTomb:
-		s.ended(o.key, 0)
+	case kindDelayed, kindRetry:
+		x.addLocked(o.seg, o.key, o.id, o.ref)
+		o.seg.pins.Done()
 	case kindMove:
 		m := &b.moves[o.move]
-		b.Refs[o.index] = m.Ref
-		s.ended(o.key, m.Holds)
+		if o.index >= 0 {
+			b.Refs[o.index] = m.Ref
+		}
+		if m.Holds != 1 {
+			s.log.addLive(m.Ref, m.Holds-1)
+		}
+		x.landLocked()
 	case kindDropExchange:
-		x.dropLocked(o.id)
+		s.dropExchangeLocked(o.id)
 	case kindSettle:
 		s.Drop(o.ref)
 	}
 }
 
-// ended removes an entry whose record now has holds holds instead of one.
-func (s *Store) ended(k Key, holds int) {
-	e := s.index.table.get(k.Seq)
-	if e == nil {
-		return // named twice in one batch
+func (s *Store) dropExchangeLocked(exchange uint32) {
+	x, l := s.index, s.log
+	x.dropLocked(exchange, func(r Ref) { l.addLive(r, -1) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.files {
+		r.live.Add(-int64(r.state.left[exchange].Bytes))
+		r.drop(exchange)
 	}
-	if holds != 1 {
-		s.log.addLive(e.ref(), holds-1)
+	for _, fl := range x.inFlight() { // those still have their hold
+		if r := fl.from.run; r != nil && fl.exchange == exchange {
+			r.live.Add(int64(fl.ref.Len))
+		}
 	}
-	s.index.removeLocked(*e)
 }
 
 const delayedSeqOffset = 40

@@ -103,6 +103,9 @@ func (l *log) settleLocked(parts []part) {
 	}
 	for _, p := range parts {
 		p.seg.flushed = p.to
+		if p.seg != l.active() && p.to == p.seg.end {
+			wake(l.cleaner.kick) // a run may be written of it
+		}
 		l.unflushed -= p.to - p.from
 		l.stats.WrittenBytes += uint64(p.to - p.from)
 	}

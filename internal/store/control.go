@@ -72,6 +72,10 @@ type moveCoder struct {
 	arrived int64
 }
 
+// moveFromRun is a flag of a move: the record is in a run, and its exchange
+// follows, because recovery does not read runs.
+const moveFromRun = 1 << 1
+
 func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
 	flags := byte(0)
 	if m.Persistent {
@@ -80,12 +84,18 @@ func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
 	if m.TTL >= 0 {
 		flags |= flagTTL
 	}
+	if m.fromRun {
+		flags |= moveFromRun
+	}
 	b = binary.AppendVarint(b, m.Key.Due-c.due)
 	b = binary.AppendVarint(b, int64(m.Key.Seq-c.seq))
 	b = binary.AppendVarint(b, int64(ref.File)-int64(c.file))
 	b = binary.AppendUvarint(b, uint64(ref.Off))
 	b = binary.AppendUvarint(b, uint64(ref.Len))
 	b = append(b, flags)
+	if m.fromRun {
+		b = binary.AppendUvarint(b, uint64(m.exchange))
+	}
 	b = binary.AppendVarint(b, m.Arrived-c.arrived)
 	if m.TTL >= 0 {
 		b = binary.AppendUvarint(b, uint64(m.TTL))
@@ -107,6 +117,10 @@ func (c *moveCoder) parse(r *reader, m *Move) bool {
 	m.Ref.Off, m.Ref.Len = uint32(r.uvarint()), uint32(r.uvarint())
 	flags := r.u8()
 	m.Persistent = flags&flagPersistent != 0
+	m.exchange, m.fromRun = 0, flags&moveFromRun != 0
+	if m.fromRun {
+		m.exchange = uint32(r.uvarint())
+	}
 	m.Arrived = c.arrived + r.varint()
 	m.TTL = -1
 	if flags&flagTTL != 0 {

@@ -20,7 +20,8 @@ func testSeed(t testing.TB) uint64 {
 }
 
 func tiny() Options {
-	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096}
+	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096,
+		FreshBytes: 4096, RunBytes: 3000, RunBlockBytes: 512, MaxRuns: 4}
 }
 
 func TestModel(t *testing.T) {
@@ -35,6 +36,7 @@ func TestModel(t *testing.T) {
 				}
 				for range 150 {
 					r.step()
+					r.checkRuns()
 				}
 				r.check()
 				if err := r.s.Close(); err != nil {
@@ -105,6 +107,7 @@ func (r *rig) workload(n int) bool {
 			r.s.Abandon()
 			return false
 		}
+		r.checkRuns()
 	}
 	r.s.Abandon()
 	r.disk.mu.Lock()

@@ -1,6 +1,12 @@
 package store
 
-// NextDue returns the due time of the earliest entry that waits.
+import (
+	"errors"
+	"slices"
+)
+
+// NextDue returns the due time of the earliest entry that waits, or a time
+// before it if that is on the disk.
 func (s *Store) NextDue() (int64, bool) {
 	x := s.index
 	x.mu.Lock()
@@ -10,51 +16,261 @@ func (s *Store) NextDue() (int64, bool) {
 
 // PopDue appends to dst up to max entries due at or before now in ascending
 // (due, seq). They are in flight until a committed batch has a Move, Retry or
-// Discard for them; after a crash they are pending again.
+// Discard for them, in the same order; after a crash they are pending again. It
+// may read from the disk.
 func (s *Store) PopDue(now int64, max int, dst []Due) []Due {
 	x := s.index
+	x.popping.Lock()
+	defer x.popping.Unlock()
+	for {
+		var r *run
+		if dst, max, r = x.pop(now, max, dst); r == nil {
+			return dst
+		}
+		s.loadNext(r, now)
+	}
+}
+
+func (x *index) pop(now int64, max int, dst []Due) ([]Due, int, *run) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for range max {
-		d, ok := x.popLocked(now)
+	for max > 0 {
+		d, ok, load := x.popLocked(now)
 		if !ok {
-			break
+			return dst, max, load
 		}
 		dst = append(dst, d)
+		max--
 	}
-	return dst
+	return dst, 0, nil
+}
+
+// readRetry is how long after a failed read of a run the next is tried, in
+// milliseconds. What else is due is served meanwhile.
+const readRetry = 1000
+
+// loadNext loads the block that a run needs next. The popping lock is held, so
+// it is still that one afterwards.
+func (s *Store) loadNext(r *run, now int64) {
+	x, l := s.index, s.log
+	x.mu.Lock()
+	number := r.number
+	x.mu.Unlock()
+	m, err := r.read(number, l, func(off, n int64) { s.noteDamage(r.name, off, n) })
+	if err == nil {
+		r.kept.Store(m)
+		l.recent.put(r.id, m)
+	} else {
+		l.logger.Error("cannot read delayed messages, trying again", "err", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err == nil {
+		r.load(m)
+	} else {
+		r.head.due = now + readRetry
+	}
+	x.fixLocked(&r.source)
+}
+
+func (s *Store) noteDamage(file string, off, n int64) {
+	s.damages.Add(1)
+	s.log.logger.Error("damage skipped", "file", file, "offset", off, "bytes", n)
 }
 
 // Cancel takes a waiting entry out. Against PopDue exactly one of the two wins.
-// Cancelled is certain across a crash once the LSN is durable.
+// Cancelled is certain across a crash once the LSN is durable. It may read from
+// the disk.
 func (s *Store) Cancel(key Key) (Outcome, LSN, error) {
-	x, l := s.index, s.log
+	x := s.index
+	for {
+		out, lsn, err := s.cancelFresh(key)
+		if out != NotFound || err != nil {
+			return out, lsn, err
+		}
+		x.mu.Lock()
+		runs := x.runsLocked(key)
+		x.mu.Unlock()
+		out, lsn, again, err := s.cancelInRuns(key, runs)
+		if !again {
+			return out, lsn, err
+		}
+	}
+}
+
+// cancelFresh looks in the log only.
+func (s *Store) cancelFresh(key Key) (out Outcome, lsn LSN, err error) {
+	x := s.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.table.get(key.Seq)
-	switch {
-	case e == nil || e.key() != key:
-		return NotFound, 0, nil
-	case e.inFlight():
-		return AlreadyDue, 0, nil
-	case x.isDropped(e.exchange):
-		return NotFound, 0, nil
+	for {
+		f, e := x.findFresh(key.Seq)
+		switch {
+		case f == nil || e.due != key.Due:
+			return NotFound, 0, nil
+		case e.state == entryFlies:
+			return AlreadyDue, 0, nil
+		}
+		rec := appendRecord(nil, kindTomb, 0, func(b []byte) []byte { return appendKey(b, key) })
+		err := s.placeLocked(rec, forControl, func(at LSN) { lsn = at })
+		if err == errAgain {
+			continue
+		}
+		if err != nil {
+			return NotFound, 0, err
+		}
+		f.cancel(key, e)
+		x.bytes -= int64(e.length)
+		x.fixLocked(&f.source)
+		x.countLocked(e.exchange, -1, e.length)
+		s.log.addLive(f.ref(&e), -1)
+		return Cancelled, lsn, nil
 	}
-	var stack [recordHeaderBytes + 32]byte
-	rec := appendKey(stack[:recordHeaderBytes], key)
-	putHeader(rec, kindTomb, 0, 0)
+}
+
+// placeLocked logs a group of records, padded already, and calls then with both
+// locks held. If there was no room it waits for some with the index unlocked,
+// and returns errAgain: what the caller knows may be out of date.
+func (s *Store) placeLocked(rec []byte, who priority, then func(LSN)) error {
+	x, l := s.index, s.log
 	l.mu.Lock()
-	buf, _, err := l.reserveLocked(align(int64(len(rec))), 1, forControl)
-	if err != nil {
-		l.mu.Unlock()
-		return NotFound, 0, err
+	buf, _, err := l.tryReserveLocked(int64(len(rec)), countRecords(rec), who)
+	if err == nil {
+		copy(buf, rec)
+		then(l.lsn)
 	}
-	copy(buf, rec)
-	lsn := l.lsn
 	l.mu.Unlock()
-	s.ended(key, 0)
-	x.sweepLocked()
-	return Cancelled, lsn, nil
+	if err != errNoRoom {
+		return err
+	}
+	x.mu.Unlock()
+	err = l.awaitRoom(int64(len(rec)), who)
+	x.mu.Lock()
+	if err != nil {
+		return err
+	}
+	return errAgain
+}
+
+var errAgain = errors.New("the index was unlocked meanwhile")
+
+// runsLocked returns the runs that may have an entry that waits.
+func (x *index) runsLocked(k Key) (list []*run) {
+	for _, r := range x.runs {
+		if !r.consumed() && r.blockFor(k) >= 0 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// cancelInRuns looks in the given runs. again says that one of them was merged
+// into another meanwhile.
+func (s *Store) cancelInRuns(key Key, runs []*run) (out Outcome, lsn LSN, again bool, err error) {
+	x := s.index
+	for _, r := range runs {
+		f, ok, err := s.findInRun(r, key)
+		if err != nil {
+			return NotFound, 0, false, err
+		}
+		if !ok {
+			continue
+		}
+		x.mu.Lock()
+		out, lsn, again, err = s.cancelFoundLocked(r, &f)
+		x.mu.Unlock()
+		return out, lsn, again, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.isFlying(key) {
+		return AlreadyDue, 0, false, nil
+	}
+	return NotFound, 0, false, nil
+}
+
+// findInRun looks for the record with a key, whether it waits or not.
+func (s *Store) findInRun(r *run, key Key) (found, bool, error) {
+	number := r.blockFor(key)
+	m := r.kept.Load()
+	if m == nil || m.number != number {
+		var err error
+		if m, err = r.read(number, s.log, func(off, n int64) {}); err != nil {
+			return found{}, false, err
+		}
+	}
+	i, ok := slices.BinarySearchFunc(m.records, key, func(f found, k Key) int { return f.key.compare(k) })
+	if !ok {
+		return found{}, false, nil
+	}
+	return m.records[i], true, nil
+}
+
+func (s *Store) cancelFoundLocked(r *run, f *found) (out Outcome, lsn LSN, again bool, err error) {
+	x := s.index
+	for {
+		switch {
+		case f.off < r.next:
+			if x.isFlying(f.key) {
+				return AlreadyDue, 0, false, nil
+			}
+			return NotFound, 0, false, nil
+		case f.off >= r.state.stop:
+			return NotFound, 0, true, nil
+		case r.isSkipped(f):
+			return NotFound, 0, false, nil
+		}
+		end := canceledInRun{run: r.id, ordinal: f.ordinal, exchange: f.exchange, length: f.length}
+		err := s.placeLocked(appendRecord(nil, kindEnd, 0, end.append), forControl, func(at LSN) {
+			lsn = at
+			r.state.cancel(&end)
+		})
+		if err == errAgain {
+			continue
+		}
+		if err != nil {
+			return NotFound, 0, false, err
+		}
+		if r.merging {
+			r.canceled = append(r.canceled, f.key)
+		}
+		if r.isLoaded() {
+			r.settle()
+			x.fixLocked(&r.source)
+		}
+		x.countLocked(f.exchange, -1, f.length)
+		s.log.addLiveTo(r.segment, -1, f.length)
+		return Cancelled, lsn, false, nil
+	}
+}
+
+// awaitCalm waits while more waits in full segments of the log than runs were
+// written of.
+func (s *Store) awaitCalm() error {
+	x := s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for x.bytes > 3*s.log.o.FreshBytes && s.fullBytesLocked() > 3*s.log.o.FreshBytes {
+		switch {
+		case x.stopped != nil:
+			return x.stopped
+		case x.stuck != nil:
+			return ErrFull
+		}
+		wake(s.cleaner.kick)
+		x.calm.Wait()
+	}
+	return nil
+}
+
+// fullBytesLocked returns the bytes of what waits in full segments.
+func (s *Store) fullBytesLocked() int64 {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if f := s.log.active().fresh; f != nil {
+		return s.index.bytes - f.bytes
+	}
+	return s.index.bytes
 }
 
 // Pending returns the counters of one exchange incarnation.

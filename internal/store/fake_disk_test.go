@@ -118,9 +118,15 @@ func (f *inode) afterCut(rnd *rand.Rand) []byte {
 		return nil
 	}
 	data := slices.Clone(f.stable)
+	if n := len(f.data); n != len(data) && rnd.IntN(2) == 0 { // it was cut or grew since
+		data = append(data, make([]byte, max(0, n-len(data)))...)[:n]
+	}
 	mode := rnd.IntN(4) // all kept, all lost, or each as it comes
 	for s := range f.dirty {
-		lo, hi := s*sector, min((s+1)*sector, len(f.data))
+		lo, hi := s*sector, min((s+1)*sector, len(f.data), len(data))
+		if lo >= hi {
+			continue
+		}
 		switch k := rnd.IntN(3); {
 		case mode == 0 || (mode > 1 && k == 0):
 			copy(data[lo:hi], f.data[lo:hi])
@@ -320,7 +326,22 @@ func (f *fakeFile) Truncate(size int64) error {
 	if _, err := f.d.enter("truncate", f.name); err != nil {
 		return err
 	}
-	f.node.data = f.node.data[:size]
+	more := size - int64(len(f.node.data))
+	if more > 0 && f.d.size > 0 && f.d.used()+more > f.d.size {
+		return errNoSpace
+	}
+	f.node.data = append(f.node.data, make([]byte, max(0, more))...)[:size]
+	return nil
+}
+
+func (f *fakeFile) PunchHole(off, n int64) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if _, err := f.d.enter("punch", f.name); err != nil {
+		return err
+	}
+	clear(f.node.data[off : off+n])
+	clear(f.node.stable[off : off+n])
 	return nil
 }
 

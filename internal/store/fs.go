@@ -30,6 +30,11 @@ type File interface {
 	io.Closer
 	// Datasync makes all writes so far durable.
 	Datasync() error
+	// Truncate changes the size. Space that this adds is not allocated.
 	Truncate(size int64) error
+	// PunchHole gives back the space of a part that is not read any more, which
+	// then reads as zeros or, if it had not taken effect before a crash, as before.
+	// errors.ErrUnsupported if the file system cannot.
+	PunchHole(off, n int64) error
 	Size() (int64, error)
 }

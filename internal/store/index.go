@@ -2,68 +2,79 @@ package store
 
 import "sync"
 
-// index holds the delayed entries that wait or are in flight: a heap in
-// (due, seq) order and a table by seq. Neither has a pointer per entry.
+// index holds the delayed entries that wait or are in flight. They come from
+// sources, each in (due, seq) order: what is fresh, by segment of the log, and
+// runs. What comes first of all is found by a heap of the sources.
 //
-// The heap may contain ghosts: nodes whose entry was cancelled, re-timed or
-// belongs to a dropped exchange. They are skipped when they come up and swept
-// when they are the majority.
+// Entries in flight are ended in the order in which they were popped. A run is
+// therefore consumed from its front, and how far says all about it but for
+// what was cancelled further on.
 //
-// Invariant: every entry of the table that is not in flight has exactly one
-// node with its key in the heap.
+// Locks, outermost first: popping, ending, mu, and the log's.
 type index struct {
-	mu sync.Mutex
+	// popping is held while entries are popped, with the reads that takes, and by
+	// whoever must know that none is popped meanwhile.
+	popping sync.Mutex
+	// ending is held from when a batch is checked against what is in flight until
+	// it is applied. What is in flight changes its place only under it.
+	ending sync.Mutex
+
+	mu   sync.Mutex
+	calm sync.Cond // on mu: there is room for fresh entries, or the store stopped
 
 	// All below is guarded by mu.
 
-	heap    []node
-	table   table
-	flying  int // entries in flight
+	sources []*source
+	fresh   []*fresh
+	runs    []*run
+	flying  []flight // in the order popped; flying[:landed] have ended
+	landed  int
+	bytes   int64 // of fresh records that wait
+	stuck   error // why the last run could not be written
+	stopped error
+
 	total   Pending
 	pending map[uint32]*Pending // by exchange
 	last    *Pending            // of lastID, saves the map lookup
 	lastID  uint32
-	// dropped has, per dropped exchange, how many of its entries are still in the table.
-	dropped map[uint32]int
-
-	gone func(Ref) // told of records of dropped exchanges as they are removed
 }
 
-type node struct {
-	due int64
-	seq uint64
-}
-
-func (a node) less(b node) bool { return a.due < b.due || (a.due == b.due && a.seq < b.seq) }
-
-// entry is 32 bytes. seq 0 is a free slot.
-type entry struct {
-	seq      uint64
-	due      int64 // shifted left by one; bit 0 = in flight
-	file     uint32
-	off      uint32
-	length   uint32
+// flight is an entry that was popped and has not ended.
+type flight struct {
+	key      Key
+	ref      Ref
 	exchange uint32
+	dropped  bool // its exchange was dropped and its count subtracted
+	from     *source
 }
 
-const maxDue = 1<<62 - 1
-
-func (e *entry) key() Key       { return Key{Due: e.due >> 1, Seq: e.seq} }
-func (e *entry) ref() Ref       { return Ref{File: e.file, Off: e.off, Len: e.length} }
-func (e *entry) inFlight() bool { return e.due&1 != 0 }
-func (e *entry) setRef(r Ref)   { e.file, e.off, e.length = r.File, r.Off, r.Len }
-
-func newIndex(gone func(Ref)) *index {
-	return &index{gone: gone, pending: map[uint32]*Pending{}, dropped: map[uint32]int{}}
+func newIndex() *index {
+	x := &index{pending: map[uint32]*Pending{}}
+	x.calm.L = &x.mu
+	return x
 }
 
-// addLocked makes an entry pending.
-func (x *index) addLocked(k Key, exchange uint32, ref Ref) {
-	e := entry{seq: k.Seq, due: k.Due << 1, exchange: exchange}
-	e.setRef(ref)
-	x.table.put(e)
-	x.pushLocked(node{k.Due, k.Seq})
+// freshLocked returns the fresh entries of a segment, made if there are none.
+func (x *index) freshLocked(g *segment) *fresh {
+	if g.fresh == nil {
+		g.fresh = &fresh{seg: g}
+		g.fresh.source.fresh = g.fresh
+		x.fresh = append(x.fresh, g.fresh)
+	}
+	return g.fresh
+}
+
+// addLocked makes an entry pending whose record is in a segment of the log.
+func (x *index) addLocked(g *segment, k Key, exchange uint32, ref Ref) {
+	x.insertLocked(g, k, exchange, ref)
 	x.countLocked(exchange, 1, ref.Len)
+}
+
+func (x *index) insertLocked(g *segment, k Key, exchange uint32, ref Ref) {
+	f := x.freshLocked(g)
+	f.add(k, entry{off: ref.Off, length: ref.Len, exchange: exchange})
+	x.bytes += int64(ref.Len)
+	x.fixLocked(&f.source)
 }
 
 func (x *index) countLocked(exchange uint32, n int, length uint32) {
@@ -82,190 +93,129 @@ func (x *index) countLocked(exchange uint32, n int, length uint32) {
 	x.total.Bytes += bytes
 }
 
-// removeLocked takes an entry out for good.
-func (x *index) removeLocked(e entry) {
-	x.table.remove(e.seq)
-	if e.inFlight() {
-		x.flying--
-	}
-	if left, ok := x.dropped[e.exchange]; ok {
-		if left == 1 {
-			delete(x.dropped, e.exchange)
+// popLocked takes the first waiting entry due at or before now into flight. It
+// returns the run that has to be loaded first, if that is so.
+func (x *index) popLocked(now int64) (d Due, ok bool, load *run) {
+	for len(x.sources) > 0 && x.sources[0].head.due <= now {
+		s := x.sources[0]
+		if s.fresh != nil {
+			k, e := s.fresh.pop()
+			x.bytes -= int64(e.length)
+			d = Due{Key: k, ExchangeID: e.exchange, Ref: s.fresh.ref(&e)}
+			ok = true
 		} else {
-			x.dropped[e.exchange] = left - 1
+			if !s.run.isLoaded() {
+				return Due{}, false, s.run
+			}
+			d, ok = s.run.pop()
 		}
-		if !e.inFlight() {
-			x.gone(e.ref())
+		x.fixLocked(s)
+		if ok {
+			x.flying = append(x.flying, flight{key: d.Key, ref: d.Ref, exchange: d.ExchangeID, from: s})
+			return d, true, nil
 		}
-		return // subtracted when the exchange was dropped
 	}
-	x.countLocked(e.exchange, -1, e.length)
+	return Due{}, false, nil
 }
 
-// popLocked takes the first waiting entry due at or before now into flight.
-func (x *index) popLocked(now int64) (Due, bool) {
-	for len(x.heap) > 0 && x.heap[0].due <= now {
-		n := x.heap[0]
-		x.popNodeLocked()
-		e := x.table.get(n.seq)
-		if e == nil || e.inFlight() || e.due>>1 != n.due {
-			continue
+// inFlight returns what is in flight, oldest first.
+func (x *index) inFlight() []flight { return x.flying[x.landed:] }
+
+func (x *index) isFlying(k Key) bool {
+	for i := range x.inFlight() {
+		if x.flying[x.landed+i].key == k {
+			return true
 		}
-		if x.isDropped(e.exchange) {
-			x.removeLocked(*e)
-			continue
-		}
-		e.due |= 1
-		x.flying++
-		return Due{Key: e.key(), ExchangeID: e.exchange, Ref: e.ref()}, true
 	}
-	return Due{}, false
+	return false
 }
 
-// nextDueLocked returns the earliest due of the waiting, dropping ghosts on top.
+// landLocked ends the oldest entry in flight.
+func (x *index) landLocked() {
+	fl := &x.flying[x.landed]
+	if f := fl.from.fresh; f != nil {
+		f.land(fl.key.Seq)
+		x.discardIfDone(f)
+	}
+	if !fl.dropped {
+		x.countLocked(fl.exchange, -1, fl.ref.Len)
+	}
+	x.landed++
+	switch {
+	case x.landed == len(x.flying):
+		x.flying, x.landed = x.flying[:0], 0
+	case x.landed >= 1024 && x.landed >= len(x.flying)/2:
+		x.flying = x.flying[:copy(x.flying, x.flying[x.landed:])]
+		x.landed = 0
+	}
+}
+
+// discardIfDone forgets the entries of a segment of which none is left.
+func (x *index) discardIfDone(f *fresh) {
+	if !f.flushed || f.waiting+f.flying > 0 {
+		return
+	}
+	x.forgetFresh(f)
+}
+
+func (x *index) forgetFresh(f *fresh) {
+	for i, o := range x.fresh {
+		if o == f {
+			x.fresh[i] = x.fresh[len(x.fresh)-1]
+			x.fresh = x.fresh[:len(x.fresh)-1]
+			break
+		}
+	}
+	f.seg.fresh = nil
+}
+
+// findFresh returns where an entry is that waits or is in flight.
+func (x *index) findFresh(seq uint64) (*fresh, entry) {
+	for _, f := range x.fresh {
+		if e := f.get(seq); e.state != entryGone {
+			return f, e
+		}
+	}
+	return nil, entry{}
+}
+
+// dropLocked forgets what waits for an exchange in the log. What is in runs is
+// passed over when it comes up.
+func (x *index) dropLocked(exchange uint32, gone func(Ref)) {
+	if p := x.pending[exchange]; p != nil {
+		x.total.Count -= p.Count
+		x.total.Bytes -= p.Bytes
+		delete(x.pending, exchange)
+		x.last = nil
+	}
+	for i := range x.inFlight() {
+		if fl := &x.flying[x.landed+i]; fl.exchange == exchange {
+			fl.dropped = true
+		}
+	}
+	for _, f := range x.fresh {
+		before := f.bytes
+		f.drop(exchange, gone)
+		x.bytes += f.bytes - before
+		x.fixLocked(&f.source)
+	}
+}
+
+// nextDueLocked returns the earliest due of the waiting, or, if that is in a run
+// that is not loaded, a time not after it.
 func (x *index) nextDueLocked() (int64, bool) {
-	for len(x.heap) > 0 {
-		n := x.heap[0]
-		e := x.table.get(n.seq)
-		if e != nil && !e.inFlight() && e.due>>1 == n.due {
-			if !x.isDropped(e.exchange) {
-				return n.due, true
-			}
-			x.removeLocked(*e)
-		}
-		x.popNodeLocked()
+	if len(x.sources) == 0 {
+		return 0, false
 	}
-	return 0, false
+	return x.sources[0].head.due, true
 }
 
-func (x *index) isDropped(exchange uint32) bool {
-	if len(x.dropped) == 0 {
-		return false
+// stop ends all waiting for room.
+func (x *index) stop(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopped == nil {
+		x.stopped = err
 	}
-	_, ok := x.dropped[exchange]
-	return ok
-}
-
-// retryLocked lets an in-flight entry wait again, under a new due. An entry of
-// a dropped exchange ends instead.
-func (x *index) retryLocked(e *entry, due int64) {
-	if x.isDropped(e.exchange) {
-		x.gone(e.ref())
-		x.removeLocked(*e)
-		return
-	}
-	x.flying--
-	e.due = due << 1
-	x.pushLocked(node{due, e.seq})
-}
-
-// dropLocked forgets the waiting entries of an exchange: subtracted at once,
-// removed as they come up.
-func (x *index) dropLocked(exchange uint32) {
-	p := x.pending[exchange]
-	delete(x.pending, exchange)
-	x.last = nil
-	if p == nil || p.Count == 0 {
-		return
-	}
-	x.total.Count -= p.Count
-	x.total.Bytes -= p.Bytes
-	x.dropped[exchange] = int(p.Count)
-	x.sweepLocked()
-}
-
-// sweepLocked rebuilds the heap when more than half of it is ghosts; the cost
-// is shared by as many cancels and drops.
-func (x *index) sweepLocked() {
-	ghosts := len(x.heap) - (x.table.count - x.flying)
-	for _, n := range x.dropped {
-		ghosts += n
-	}
-	if ghosts < 1024 || ghosts < len(x.heap)/2 {
-		return
-	}
-	x.rebuildLocked()
-}
-
-func (x *index) rebuildLocked() {
-	x.heap = x.heap[:0]
-	var gone []entry
-	x.table.each(func(e *entry) {
-		switch {
-		case e.inFlight():
-		case x.isDropped(e.exchange):
-			gone = append(gone, *e)
-		default:
-			x.heap = append(x.heap, node{e.due >> 1, e.seq})
-		}
-	})
-	for _, e := range gone {
-		x.removeLocked(e)
-	}
-	for i := (len(x.heap) - 2) / 4; i >= 0 && len(x.heap) > 1; i-- {
-		x.down(i)
-	}
-}
-
-// A 4-ary heap: heap[i] is not greater than heap[4i+1] .. heap[4i+4].
-
-func (x *index) pushLocked(n node) {
-	x.heap = append(x.heap, n)
-	h, i := x.heap, len(x.heap)-1
-	for i > 0 {
-		p := (i - 1) / 4
-		if !n.less(h[p]) {
-			break
-		}
-		h[i] = h[p]
-		i = p
-	}
-	h[i] = n
-}
-
-func (x *index) popNodeLocked() {
-	last := len(x.heap) - 1
-	x.heap[0] = x.heap[last]
-	x.heap = x.heap[:last]
-	if last > 1 {
-		x.down(0)
-	}
-	if c := cap(x.heap); c > 1<<16 && last < c/4 {
-		x.heap = append(make([]node, 0, c/2), x.heap...) // give memory back after a burst
-	}
-}
-
-func (x *index) down(i int) {
-	h := x.heap
-	n := h[i]
-	for {
-		c := 4*i + 1
-		if c >= len(h) {
-			break
-		}
-		m := c
-		for j := c + 1; j < min(c+4, len(h)); j++ {
-			if h[j].less(h[m]) {
-				m = j
-			}
-		}
-		if !h[m].less(n) {
-			break
-		}
-		h[i] = h[m]
-		i = m
-	}
-	h[i] = n
-}
-
-// relocateLocked lets an entry refer to a copy of its record, whose length may
-// differ.
-func (x *index) relocateLocked(e *entry, to Ref) {
-	if !x.isDropped(e.exchange) {
-		x.countLocked(e.exchange, 0, 0)
-		d := uint64(to.Len) - uint64(e.length)
-		x.last.Bytes += d
-		x.total.Bytes += d
-	}
-	e.setRef(to)
+	x.calm.Broadcast()
 }

@@ -33,6 +33,7 @@ type log struct {
 	segs    atomic.Pointer[segmentTable]
 	durable atomic.Uint64 // LSN
 	buffers *buffers
+	recent  recent
 	kick    chan struct{} // wakes the committer
 	want    chan struct{} // wakes the preparer
 	lazy    *time.Timer   // kicks when a record has waited long enough
@@ -47,6 +48,7 @@ type log struct {
 
 	err       error      // set once: nothing more is appended
 	order     []*segment // log order, the last is active
+	files     []*run     // all run files that are needed
 	dirty     []*segment // those with bytes to commit, in log order
 	unflushed int64      // bytes appended and not yet durable
 	frame     int64      // offset of the open frame in the active segment, -1 = none
@@ -94,6 +96,48 @@ func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// tryReserveLocked is reserveLocked for callers that must not wait: errNoRoom
+// means that they have to, with awaitRoom, without their other locks.
+func (l *log) tryReserveLocked(n int64, records int, who priority) ([]byte, Ref, error) {
+	if l.err != nil {
+		return nil, Ref{}, l.err
+	}
+	if !l.hasRoomLocked(n, who) {
+		return nil, Ref{}, errNoRoom
+	}
+	return l.reserveLocked(n, records, who)
+}
+
+// hasRoomLocked reports whether n bytes can be placed without waiting.
+func (l *log) hasRoomLocked(n int64, who priority) bool {
+	g := l.active()
+	need := n
+	if l.frame < 0 || g.end-l.frame >= int64(l.o.FrameBytes) {
+		need += frameHeaderBytes
+	}
+	return g.end+need <= g.size ||
+		(len(l.spares) > l.keep(who) && segmentHeaderBytes+frameHeaderBytes+n <= l.o.SegmentBytes)
+}
+
+var errNoRoom = errors.New("reserve: no room yet")
+
+// awaitRoom waits until n bytes may well find room.
+func (l *log) awaitRoom(n int64, who priority) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if l.err != nil {
+			return l.err
+		}
+		if l.hasRoomLocked(n, who) {
+			return nil
+		}
+		if err := l.makeRoomLocked(n, who); err != nil {
+			return err
+		}
 	}
 }
 
@@ -195,14 +239,7 @@ func (l *log) makeRoomLocked(n int64, who priority) error {
 		l.space.Wait()
 		return nil
 	}
-	keep := 0
-	switch who {
-	case forPublisher:
-		keep = l.o.ReserveSegments
-	case forControl:
-		keep = l.o.ReserveSegments / 2
-	}
-	if len(l.spares) <= keep {
+	if len(l.spares) <= l.keep(who) {
 		if l.full {
 			return ErrFull
 		}
@@ -217,6 +254,17 @@ func (l *log) makeRoomLocked(n int64, who priority) error {
 	l.activateLocked(g)
 	wake(l.want)
 	return nil
+}
+
+// keep is how many spares are not for who.
+func (l *log) keep(who priority) int {
+	switch who {
+	case forPublisher:
+		return l.o.ReserveSegments
+	case forControl:
+		return l.o.ReserveSegments / 2
+	}
+	return 0
 }
 
 // oversizeLocked creates and activates a segment for one batch of n bytes that
@@ -268,8 +316,8 @@ func (l *log) activateLocked(g *segment) {
 	wake(l.cleaner.kick)
 }
 
-// publishLocked makes the current set of segments visible to readers.
-func (l *log) publishLocked() { l.segs.Store(newSegmentTable(l.order)) }
+// publishLocked makes the current set of segments and runs visible to readers.
+func (l *log) publishLocked() { l.segs.Store(newSegmentTable(l.order, l.files)) }
 
 // evictLocked drops the images of old segments beyond what stays resident.
 func (l *log) evictLocked() {
@@ -288,6 +336,13 @@ func (l *log) evictLocked() {
 	}
 }
 
+// failure returns why nothing is appended any more, or nil.
+func (l *log) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
 func (l *log) path(name string) string { return filepath.Join(l.dir, name) }
 
 // failLocked stops the log for good.
@@ -301,6 +356,7 @@ func (l *log) failLocked(err error) {
 	}
 	l.space.Broadcast()
 	wake(l.kick)
+	wake(l.cleaner.kick) // it tells those who wait for a run
 }
 
 // stop ends the roles; l.err is set already.
@@ -325,6 +381,10 @@ func (l *log) release() {
 	for _, f := range l.stale {
 		f.seg.file.Close()
 	}
+	for _, r := range l.files {
+		r.retired.Store(true)
+		r.file.Close()
+	}
 	l.mu.Unlock()
 	for _, w := range told {
 		w.w.Committed(l.Durable(), ErrClosed)
@@ -335,6 +395,21 @@ func (l *log) sizesLocked() (size, live int64) {
 	for _, g := range l.order {
 		size += g.size
 		live += g.liveBytes()
+	}
+	return size, live
+}
+
+// neededLocked returns how much of the disk what the cleaner can give back by
+// emptying segments is part of, and how much of that is needed: the log, and those
+// parts of runs that are consumed but for messages that are still in queues.
+func (l *log) neededLocked() (size, live int64) {
+	size, live = l.sizesLocked()
+	for _, r := range l.files {
+		held := r.live.Load() - int64(r.state.total().Bytes)
+		if held > 0 {
+			size += max(held, int64(r.state.done)*8-r.punched)
+			live += held
+		}
 	}
 	return size, live
 }

@@ -1,5 +1,7 @@
 package store
 
+import "cmp"
+
 // Ref says where a record is. The zero Ref is no record.
 type Ref struct {
 	File uint32 // segment id; the top bit marks memory segments
@@ -18,6 +20,8 @@ type Key struct {
 func (k Key) Less(o Key) bool {
 	return k.Due < o.Due || (k.Due == o.Due && k.Seq < o.Seq)
 }
+
+func (k Key) compare(o Key) int { return cmp.Or(cmp.Compare(k.Due, o.Due), cmp.Compare(k.Seq, o.Seq)) }
 
 // LSN numbers the frames of the log, starting at 1. Zero is "nothing to wait for".
 type LSN uint64

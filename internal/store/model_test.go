@@ -168,6 +168,12 @@ func (r *rig) abandon() bool {
 // takePending lists all pending entries by popping and putting them back.
 func (r *rig) takePending(got *model) bool {
 	all := r.s.PopDue(maxDue, 1<<30, nil)
+	if n := r.s.PendingTotal().Count; uint64(len(all)) != n {
+		if !r.dead(nil) { // else a run could not be read
+			r.t.Fatalf("popped %d, %d are pending", len(all), n)
+		}
+		return false
+	}
 	if !slices.IsSortedFunc(all, func(a, b Due) int { return boolCmp(a.Key.Less(b.Key), b.Key.Less(a.Key)) }) {
 		r.t.Fatal("popped out of order")
 	}

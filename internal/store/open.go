@@ -36,7 +36,7 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 	}
 	l := newLog(fs, dir, o)
 	s := &Store{log: l}
-	s.index = newIndex(func(r Ref) { l.addLive(r, -1) })
+	s.index = newIndex()
 	s.memory = newMemory(fs, dir, o)
 	s.cleaner = newCleaner(s)
 	l.cleaner = s.cleaner
@@ -44,6 +44,9 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 	if err := s.recover(r, names); err != nil {
 		for _, c := range r.files {
 			c.seg.file.Close()
+		}
+		for _, f := range l.files {
+			f.file.Close()
 		}
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 // recover replays and opens a fresh segment for what comes:
 //
 //  1. find the files and their order;
-//  2. replay them;
+//  2. open the runs and replay the log, which tells what of them is pending;
 //  3. sync the last one: after a kill, unlike after a power cut, what was read
 //     from it may be in the page cache only;
 //  4. hand unused files to the log, under new names;
@@ -73,8 +76,11 @@ func (s *Store) recover(r *replay, names []string) error {
 	for _, c := range r.used {
 		l.order = append(l.order, c.seg)
 	}
-	l.publishLocked()
 	state := newRebuild(l, s.index)
+	if err := state.loadRuns(names); err != nil {
+		return err
+	}
+	l.publishLocked()
 	r.visit = state.apply
 	r.begin = func(lsn LSN) { state.lsn = lsn }
 	if err := r.run(); err != nil {
@@ -90,11 +96,15 @@ func (s *Store) recover(r *replay, names []string) error {
 		g.end, g.taken, g.flushed = c.end, c.end, c.end
 	}
 	r.out.Queues = state.finish()
+	if state.err != nil {
+		return state.err
+	}
+	r.out.Damages = append(r.out.Damages, state.damages...)
 	r.out.Definitions = sortedDefinitions(l.defs)
 	l.lsn = r.maxLSN + 1
 	l.durable.Store(uint64(r.maxLSN))
 	l.nextSeq = max(r.nextSeq, state.nextSeq)
-	s.damages = len(r.out.Damages)
+	s.damages.Store(int64(len(r.out.Damages)))
 	s.recovered.Store(r.out)
 	r.tell()
 	return s.begin(r)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // step does one random operation. It returns false when the power is gone.
@@ -251,6 +253,7 @@ func (r *rig) check() {
 	if total != sum || total.Count != uint64(len(r.model.pending)) {
 		r.t.Fatalf("pending %+v, by exchange %+v, want %d", total, sum, len(r.model.pending))
 	}
+	r.checkRuns()
 	r.mu.Lock()
 	refs := maps.Clone(r.refs)
 	r.mu.Unlock()
@@ -270,6 +273,41 @@ func (r *rig) check() {
 		}
 		if string(rec.Body) != r.model.queues[t] {
 			r.t.Fatalf("read %v: %.40q, want %.40q", t, rec.Body, r.model.queues[t])
+		}
+	}
+}
+
+// checkRuns compares what the runs say of themselves with what is in them.
+func (r *rig) checkRuns() {
+	x, l := r.s.index, r.s.log
+	x.popping.Lock()
+	defer x.popping.Unlock()
+	x.ending.Lock()
+	defer x.ending.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.files {
+		left := map[uint32]Pending{}
+		for i := range f.blocks {
+			m, err := f.read(i, l, func(int64, int64) {})
+			if err != nil {
+				if r.disk.cut || r.faulty {
+					return
+				}
+				r.t.Fatal(err)
+			}
+			for _, e := range m.records {
+				flies := slices.ContainsFunc(x.inFlight(), func(fl flight) bool { return fl.from.run == f && fl.ref.Off == e.off })
+				if (e.off >= f.next && e.off < f.state.stop && !f.isSkipped(&e)) || flies {
+					p := left[e.exchange]
+					left[e.exchange] = Pending{p.Count + 1, p.Bytes + uint64(e.length)}
+				}
+			}
+		}
+		if d := gocmp.Diff(left, f.state.left); d != "" {
+			r.t.Fatalf("%s (%d of %d, stop %d): - is left, + counted as left:\n%s", f.name, f.next, f.end, f.state.stop, d)
 		}
 	}
 }

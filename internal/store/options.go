@@ -19,6 +19,17 @@ type Options struct {
 	// LazyCommit is how long a record may wait for the disk while nobody waits
 	// for it. Default 20 ms.
 	LazyCommit time.Duration
+	// FreshBytes is how much of delayed records in full segments stays in the log,
+	// in the hope that they fall due soon, before a run is written of the oldest.
+	// Publishers of delayed messages wait at three times as much. Default 128 MiB.
+	FreshBytes int64
+	// RunBytes is the size of a run as it is first written. Default 64 MiB.
+	RunBytes int64
+	// RunBlockBytes is how much of a run is read at once. Default 64 KiB.
+	RunBlockBytes int64
+	// MaxRuns is how many runs there may be before small ones are merged.
+	// Default 512.
+	MaxRuns int
 	// TransientBytes is the memory that transient messages may take before the
 	// oldest of them are written out to scratch files. Default 64 MiB.
 	TransientBytes int64
@@ -51,6 +62,18 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LazyCommit == 0 {
 		o.LazyCommit = 20 * time.Millisecond
+	}
+	if o.FreshBytes == 0 {
+		o.FreshBytes = 128 << 20
+	}
+	if o.RunBytes == 0 {
+		o.RunBytes = 64 << 20
+	}
+	if o.RunBlockBytes == 0 {
+		o.RunBlockBytes = 64 << 10
+	}
+	if o.MaxRuns == 0 {
+		o.MaxRuns = 512
 	}
 	if o.TransientBytes == 0 {
 		o.TransientBytes = 64 << 20

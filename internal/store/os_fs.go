@@ -121,6 +121,8 @@ func (OSFS) Lock(dir string) (io.Closer, error) {
 
 func (f osFile) Datasync() error { return datasync(f.File) }
 
+func (f osFile) PunchHole(off, n int64) error { return punchHole(f.File, off, n) }
+
 func (f osFile) Size() (int64, error) {
 	st, err := f.Stat()
 	if err != nil {

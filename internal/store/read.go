@@ -33,6 +33,11 @@ func (l *log) read(ref Ref, buf []byte, v *messageView) error {
 		}
 		return nil
 	}
+	if g.run != nil {
+		if rec := l.recent.view(g.run, ref.Off, n); rec != nil {
+			return l.check(g, rec, off, v)
+		}
+	}
 	rec := sized(buf, int(n))
 	v.Buf = rec
 	if _, err := g.file.ReadAt(rec, off); err != nil {
@@ -41,6 +46,11 @@ func (l *log) read(ref Ref, buf []byte, v *messageView) error {
 		}
 		return fmt.Errorf("read record: %w", err)
 	}
+	return l.check(g, rec, off, v)
+}
+
+// check verifies and decodes a record that came from the disk.
+func (l *log) check(g *segment, rec []byte, off int64, v *messageView) error {
 	if got, ok := recordAt(rec); !ok || len(got) != len(rec) || !recordValid(rec, g.salt, l.table) {
 		return l.damaged(g, off, "checksum mismatch")
 	}

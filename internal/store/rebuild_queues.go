@@ -119,4 +119,3 @@ func (s *rebuild) live(e *Entry, queue uint32) {
 		g.moved = append(g.moved, movedEntry{off: e.Ref.Off, queue: queue, pos: e.Pos, arrived: e.Arrived})
 	}
 }
-

@@ -28,14 +28,18 @@ const (
 	kindDelayed      kind = 2 // message, waiting
 	kindTomb         kind = 3 // a waiting entry was cancelled
 	kindMove         kind = 4 // in-flight entries went into queues, or nowhere
-	kindMark         kind = 5 // reserved: watermark of released entries
-	kindRetry        kind = 6 // an in-flight entry waits again
+	kindMark         kind = 5 // reserved
+	kindRetry        kind = 6 // version 1: an in-flight entry waits again
 	kindSettle       kind = 7 // positions of one queue acknowledged
 	kindPut          kind = 8
 	kindDelete       kind = 9
 	kindDropQueue    kind = 10
 	kindDropExchange kind = 11
 	kindPad          kind = 12 // ignored
+	kindEnd          kind = 13 // an entry in a run was cancelled
+	kindRun          kind = 14 // the state of a run
+	kindFlush        kind = 15 // what waited in segments is in a run now
+	kindRunGone      kind = 16 // a run is not needed any more
 )
 
 // isControl reports whether losing a record of this kind can bring something
@@ -194,7 +198,10 @@ func parseMessage(rec []byte, v *messageView) bool {
 	if v.flags&flagOrigin != 0 {
 		v.origin = int64(r.u64())
 	}
-	n := int(le.Uint16(rec[14:]))
+	n := 0
+	if k == kindReady {
+		n = int(le.Uint16(rec[14:])) // else it is the record's number in its block
+	}
 	if n == wideTargets {
 		n = int(r.u32())
 	}

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
+	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -18,7 +21,7 @@ import (
 const (
 	segmentHeaderBytes = 64
 	segmentMagic       = "DUEPLOG\n"
-	formatVersion      = 1
+	formatVersion      = 2
 )
 
 type segmentHeader struct {
@@ -35,9 +38,11 @@ type segmentHeader struct {
 // whoever publishes messages, so a body never passes for a frame.
 func (h *segmentHeader) salt() uint32 { return h.id ^ h.nonce }
 
-func (h *segmentHeader) put(b []byte, table *crc32.Table) {
+func (h *segmentHeader) put(b []byte, table *crc32.Table) { h.putAs(segmentMagic, b, table) }
+
+func (h *segmentHeader) putAs(magic string, b []byte, table *crc32.Table) {
 	clear(b[:segmentHeaderBytes])
-	copy(b, segmentMagic)
+	copy(b, magic)
 	le.PutUint16(b[8:], h.version)
 	le.PutUint32(b[12:], h.id)
 	le.PutUint32(b[16:], h.nonce)
@@ -80,8 +85,14 @@ type segment struct {
 	// bytes 4..12 of a record belong to the committer until then.
 	buf atomic.Pointer[[]byte]
 
-	live    atomic.Int64 // bytes of records times the holds they still have
-	retired atomic.Bool  // the cleaner is done with it; what is read may be anything
+	live atomic.Int64 // bytes of records times the holds they still have
+	run  *run         // of which this is the file, nil for a segment of the log
+	// pins are appends that have their place here and are not in the index yet.
+	// Added to under the log lock while the segment is active.
+	pins    sync.WaitGroup
+	retired atomic.Bool // the cleaner is done with it; what is read may be anything
+
+	fresh *fresh // guarded by the index lock
 
 	// Guarded by the log lock.
 	end     int64 // where the next frame or record goes; the final length once sealed
@@ -119,28 +130,35 @@ func parseSegmentName(name string) (uint32, bool) {
 	return id, true
 }
 
-// segmentTable finds segments by id without a lock. It is immutable.
+// segmentTable finds segments and runs by id without a lock. It is immutable.
 type segmentTable struct {
 	base uint32
 	list []*segment // list[i] has id base+i, or is nil
+	runs []*run     // ascending id
 }
 
 func (t *segmentTable) get(id uint32) *segment {
-	if i := id - t.base; i < uint32(len(t.list)) {
+	if i := id - t.base; i < uint32(len(t.list)) && t.list[i] != nil {
 		return t.list[i]
 	}
-	return nil
+	i, ok := slices.BinarySearchFunc(t.runs, id, func(r *run, id uint32) int { return cmp.Compare(r.id, id) })
+	if !ok {
+		return nil
+	}
+	return t.runs[i].segment
 }
 
-func newSegmentTable(segs []*segment) *segmentTable {
+func newSegmentTable(segs []*segment, runs []*run) *segmentTable {
+	runs = slices.Clone(runs)
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.id, b.id) })
 	if len(segs) == 0 {
-		return &segmentTable{}
+		return &segmentTable{runs: runs}
 	}
 	lo, hi := segs[0].id, segs[0].id
 	for _, g := range segs {
 		lo, hi = min(lo, g.id), max(hi, g.id)
 	}
-	t := &segmentTable{base: lo, list: make([]*segment, hi-lo+1)}
+	t := &segmentTable{base: lo, list: make([]*segment, hi-lo+1), runs: runs}
 	for _, g := range segs {
 		t.list[g.id-lo] = g
 	}

@@ -18,7 +18,7 @@ type Store struct {
 	lock      io.Closer
 	recovered atomic.Pointer[Recovery]
 	closed    atomic.Bool
-	damages   int
+	damages   atomic.Int64
 }
 
 // Recovered returns what Open found, once; later calls return nil.
@@ -91,6 +91,7 @@ func (s *Store) stop() {
 	s.log.mu.Lock()
 	s.log.failLocked(ErrClosed)
 	s.log.mu.Unlock()
+	s.index.stop(ErrClosed)
 	s.cleaner.stop()
 	s.log.stop()
 	s.memory.stop()
@@ -114,13 +115,19 @@ type Stats struct {
 	LiveBytes      int64  // estimate of what in them is still needed
 	Segments       int
 	Spares         int    // prepared files
+	Flushed        uint64 // delayed records written to runs
+	FlushedBytes   uint64 // to runs
+	Merged         uint64 // delayed records written again by merges
+	MergedBytes    uint64
+	Runs           int
+	RunBytes       int64  // size of the runs in use, without what was given back
 	Copied         uint64 // records the cleaner moved
 	Cleaned        uint64 // segments it emptied
 	TransientBytes int64  // transient messages in memory
 	ScratchBytes   int64  // transient messages in scratch files
 	LostSettles    uint64 // acknowledgements not logged because even the reserve was used up
 	Full           bool   // appends are refused with ErrFull
-	Damages        int    // found by Open
+	Damages        int    // found by Open, and since
 	Pending        Pending
 }
 
@@ -131,8 +138,12 @@ func (s *Store) Stats() Stats {
 	st := l.stats
 	st.Full, st.Segments, st.Spares = l.full, len(l.order), len(l.spares)
 	st.LogBytes, st.LiveBytes = l.sizesLocked()
+	st.Runs = len(l.files)
+	for _, r := range l.files {
+		st.RunBytes += r.size - r.punched
+	}
 	l.mu.Unlock()
-	st.Damages = s.damages
+	st.Damages = int(s.damages.Load())
 	st.Pending = s.PendingTotal()
 	st.TransientBytes, st.ScratchBytes = s.memory.sizes()
 	return st

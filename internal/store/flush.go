@@ -1,0 +1,429 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Flushing moves the delayed entries that wait in full segments from the log into
+// a run. It is work of the cleaner's goroutine, so that no segment is emptied
+// meanwhile:
+//
+//  1. list what waits in them, in key order;
+//  2. write the run; sync file and directory;
+//  3. in one group of the log: what waited in these segments is in that run now;
+//     and at the same instant the index serves it from there.
+//
+// Nothing refers to the run before step 3, so until then a crash leaves a file
+// that the next start removes. What was popped since step 1 is the front of the
+// run, because nothing can come to wait in a full segment. If it is still in
+// flight it is made to refer to the run. What was in flight at step 1 is not in
+// the run, and stays in the log until it ends.
+
+// planned is an entry on its way into a run.
+type planned struct {
+	key      Key
+	off      uint32 // in its segment
+	length   uint32
+	exchange uint32
+	segment  uint32 // in flush.segs
+	to       uint32 // offset in the run, 0 = not in it
+}
+
+type flush struct {
+	c      *cleaner
+	segs   []*segment
+	images [][]byte
+	mapped [][]byte // those of images that are to be unmapped
+	list   []planned
+	bytes  int64
+}
+
+// flushDue returns the oldest full segments when so much waits in full ones that
+// a run is to be written.
+func (c *cleaner) flushDue() []*segment {
+	segs, bytes := c.waitingSegments()
+	if bytes <= c.log.o.FreshBytes {
+		return nil
+	}
+	return c.enough(segs, c.log.o.RunBytes)
+}
+
+// waitingSegments returns the full, durable segments in which delayed entries
+// wait, oldest first, and their bytes.
+func (c *cleaner) waitingSegments() (segs []*segment, bytes int64) {
+	l := c.log
+	l.mu.Lock()
+	for _, g := range l.order[:max(0, len(l.order)-1)] {
+		if g.flushed < g.end {
+			break
+		}
+		segs = append(segs, g)
+	}
+	l.mu.Unlock()
+	for _, g := range segs {
+		g.pins.Wait()
+	}
+	x := c.s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	segs = slices.DeleteFunc(segs, func(g *segment) bool {
+		f := g.fresh
+		if f == nil {
+			return true
+		}
+		if f.waiting+f.flying == 0 {
+			x.forgetFresh(f)
+			return true
+		}
+		bytes += f.bytes
+		return f.waiting == 0
+	})
+	return segs, bytes
+}
+
+// enough returns the first segments whose entries fill a run.
+func (c *cleaner) enough(segs []*segment, want int64) []*segment {
+	x := c.s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i, g := range segs {
+		if want -= g.fresh.bytes; want <= 0 {
+			return segs[:i+1]
+		}
+	}
+	return segs
+}
+
+// flush writes one run of what waits in segs.
+func (c *cleaner) flush(segs []*segment) error {
+	f := &flush{c: c, segs: segs, list: c.plan[:0]}
+	f.plan()
+	defer f.end()
+	w, err := newRunWriter(c.log, f.bytes)
+	if err != nil {
+		return f.failed(err)
+	}
+	r, err := f.write(w)
+	if err != nil {
+		w.abandon()
+		return f.failed(err)
+	}
+	err = f.install(r)
+	if err != nil || r.count == 0 {
+		w.abandon()
+	}
+	if err != nil {
+		return f.failed(err)
+	}
+	return nil
+}
+
+// failed takes note of an error: publishers are told to wait until a run can be
+// written. Only failed syncs stop the store.
+func (f *flush) failed(err error) error {
+	l, x := f.c.log, f.c.s.index
+	if isFailed(err) {
+		l.mu.Lock()
+		l.failLocked(err)
+		l.mu.Unlock()
+		return err
+	}
+	x.mu.Lock()
+	x.stuck = err
+	x.calm.Broadcast()
+	x.mu.Unlock()
+	l.logger.Warn("cannot write a run", "err", err)
+	return errors.Join(ErrFull, err)
+}
+
+// plan is step 1.
+func (f *flush) plan() {
+	x := f.c.s.index
+	for i, g := range f.segs {
+		x.mu.Lock()
+		g.fresh.flushing = true
+		g.fresh.cancelled, g.fresh.dropped = nil, nil
+		f.list = slices.Grow(f.list, g.fresh.waiting)
+		g.fresh.each(func(seq uint64, e entry) {
+			if e.state == entryWaits {
+				f.list = append(f.list, planned{
+					key: Key{e.due, seq}, off: e.off, length: e.length, exchange: e.exchange, segment: uint32(i),
+				})
+				f.bytes += align(int64(e.length))
+			}
+		})
+		x.mu.Unlock()
+	}
+	slices.SortFunc(f.list, func(a, b planned) int { return a.key.compare(b.key) })
+}
+
+// end is after step 3, or instead of it.
+func (f *flush) end() {
+	f.unmap()
+	f.c.plan = f.list
+	x := f.c.s.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, g := range f.segs {
+		if g.fresh != nil {
+			g.fresh.flushing = false
+			g.fresh.cancelled, g.fresh.dropped = nil, nil
+		}
+	}
+}
+
+// write is step 2.
+func (f *flush) write(w *runWriter) (*run, error) {
+	if err := f.readSegments(); err != nil {
+		return nil, err
+	}
+	for i := range f.list {
+		p := &f.list[i]
+		rec, ok := f.record(p)
+		if !ok {
+			f.c.s.noteDamage(f.segs[p.segment].name, int64(p.off)*8, int64(p.length))
+			continue
+		}
+		off, err := w.add(p.key, rec)
+		if err != nil {
+			return nil, err
+		}
+		p.to = off
+	}
+	f.unmap()
+	if w.run.count == 0 {
+		return w.run, nil
+	}
+	return w.finish()
+}
+
+func (f *flush) unmap() {
+	f.images = nil
+	for _, b := range f.mapped {
+		if err := unix.Munmap(b); err != nil {
+			f.c.log.logger.Warn("cannot unmap memory", "err", err)
+		}
+	}
+	f.mapped = nil
+}
+
+func (f *flush) readSegments() error {
+	for _, g := range f.segs {
+		if p := g.buf.Load(); p != nil {
+			f.images = append(f.images, *p)
+			continue
+		}
+		b := f.outside(g.size)
+		if err := readFull(g.file, b[:g.end], 0); err != nil {
+			return fmt.Errorf("read segment %s: %w", g.name, err)
+		}
+		f.images = append(f.images, b)
+	}
+	return nil
+}
+
+// outside returns memory outside the garbage collector's heap, which would take
+// long to give it back.
+func (f *flush) outside(n int64) []byte {
+	b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return make([]byte, n)
+	}
+	f.mapped = append(f.mapped, b)
+	return b
+}
+
+// record returns the record of an entry, verified: what is damaged must not get
+// a new checksum.
+func (f *flush) record(p *planned) ([]byte, bool) {
+	g, off := f.segs[p.segment], int64(p.off)*8
+	b := f.images[p.segment]
+	if off+int64(p.length) > int64(len(b)) {
+		return nil, false
+	}
+	rec, ok := recordAt(b[off : off+int64(p.length)])
+	ok = ok && len(rec) == int(p.length) && len(rec) >= delayedFixed && kind(rec[12]) == kindDelayed
+	return rec, ok && recordValid(rec, g.salt, f.c.log.table)
+}
+
+// install is step 3.
+func (f *flush) install(r *run) error {
+	x, l := f.c.s.index, f.c.log
+	x.ending.Lock()
+	defer x.ending.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		moved := f.state(r)
+		rec := appendRecord(nil, kindFlush, 0, moved.append)
+		if r.count > 0 {
+			rec = appendRecord(rec, kindRun, 0, func(b []byte) []byte { return r.state.append(b, r.id) })
+			linkGroup(rec)
+		}
+		err := f.c.s.placeLocked(rec, forCleaner, func(LSN) {
+			if r.count > 0 {
+				l.files = append(l.files, r)
+				l.publishLocked()
+				l.keepStateLocked(r)
+			}
+			l.stats.Flushed += uint64(r.count)
+			l.stats.FlushedBytes += uint64(r.size)
+		})
+		if err == errAgain {
+			continue
+		}
+		if err == nil {
+			f.serveLocked(r)
+		}
+		return err
+	}
+}
+
+// state finds out what of the run still waits or is in flight, and what stays in
+// the log.
+func (f *flush) state(r *run) (moved flushedSegments) {
+	x := f.c.s.index
+	r.state = runState{stop: r.end, left: map[uint32]Pending{}}
+	for _, e := range r.exchanges {
+		r.state.left[e.id] = Pending{Count: uint64(e.count), Bytes: e.bytes}
+	}
+	r.next = f.firstWaiting(r)
+	r.state.done = r.next
+	for i := range f.list {
+		p := &f.list[i]
+		if p.to >= r.next {
+			break
+		}
+		if p.to != 0 {
+			r.state.take(p.exchange, p.length) // popped, or cancelled before that
+		}
+	}
+	for _, g := range f.segs {
+		moved.segments = append(moved.segments, g.id)
+		f.take(r, g.fresh)
+	}
+	for i := range x.inFlight() {
+		fl := &x.flying[x.landed+i]
+		if fl.from.fresh == nil || !fl.from.fresh.flushing {
+			continue
+		}
+		if p := f.find(fl.key); p == nil {
+			moved.flying = append(moved.flying, fl.key.Seq)
+		} else {
+			r.state.done = min(r.state.done, p.to)
+			if !fl.dropped {
+				r.state.put(p.exchange, p.length)
+			}
+		}
+	}
+	return moved
+}
+
+// take applies what was cancelled and dropped meanwhile.
+func (f *flush) take(r *run, fr *fresh) {
+	for _, k := range fr.cancelled {
+		if p := f.find(k); p != nil {
+			r.state.cancelled = r.state.cancelled.with(f.ordinal(r, p))
+			if p.to >= r.next {
+				r.state.take(p.exchange, p.length)
+			}
+		}
+	}
+	for _, ex := range fr.dropped {
+		r.drop(ex)
+	}
+}
+
+// firstWaiting returns the offset of the first record of the run that was not
+// popped. Cancelled ones do not count.
+func (f *flush) firstWaiting(r *run) uint32 {
+	first, none := Key{}, true
+	for _, g := range f.segs {
+		if fr := g.fresh; fr.waiting > 0 && (none || fr.head.key().Less(first)) {
+			first, none = fr.head.key(), false
+		}
+	}
+	if none {
+		return r.end
+	}
+	i, _ := slices.BinarySearchFunc(f.list, first, func(p planned, k Key) int { return p.key.compare(k) })
+	for ; i < len(f.list); i++ {
+		if f.list[i].to != 0 { // else its record is damaged
+			return f.list[i].to
+		}
+	}
+	return r.end
+}
+
+// find returns what was planned for a key, or nil if it is not in the run.
+func (f *flush) find(k Key) *planned {
+	i, ok := slices.BinarySearchFunc(f.list, k, func(p planned, k Key) int { return p.key.compare(k) })
+	if !ok || f.list[i].to == 0 {
+		return nil
+	}
+	return &f.list[i]
+}
+
+// ordinal returns the number of a record in the run.
+func (f *flush) ordinal(r *run, p *planned) uint32 {
+	b := r.blockOf(p.to)
+	i, _ := slices.BinarySearchFunc(f.list, r.blocks[b].first, func(p planned, k Key) int { return p.key.compare(k) })
+	n := r.blocks[b].ordinal
+	for ; f.list[i].to != p.to; i++ {
+		if f.list[i].to != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// serveLocked makes the index serve the run instead of the segments.
+func (f *flush) serveLocked(r *run) {
+	x, l := f.c.s.index, f.c.log
+	live := int64(r.state.total().Bytes)
+	for i := range x.inFlight() {
+		fl := &x.flying[x.landed+i]
+		fr := fl.from.fresh
+		if fr == nil || !fr.flushing {
+			continue
+		}
+		p := f.find(fl.key)
+		if p == nil {
+			continue
+		}
+		if fl.dropped {
+			live += int64(p.length)
+		}
+		fr.land(fl.key.Seq)
+		l.addLive(fl.ref, -1)
+		fl.ref = Ref{File: r.id, Off: p.to, Len: p.length}
+		fl.from = &r.source
+	}
+	for i := range f.list {
+		if p := &f.list[i]; p.to == 0 { // damaged
+			if e := f.segs[p.segment].fresh.get(p.key.Seq); e.state == entryWaits {
+				x.countLocked(p.exchange, -1, p.length)
+			}
+		}
+	}
+	for _, g := range f.segs {
+		fr := g.fresh
+		g.live.Add(-fr.bytes)
+		x.bytes -= fr.bytes
+		fr.empty()
+		x.fixLocked(&fr.source)
+		x.discardIfDone(fr)
+	}
+	if r.count > 0 {
+		r.live.Store(live)
+		x.runs = append(x.runs, r)
+		r.seek(r.next)
+		x.fixLocked(&r.source)
+	}
+	x.stuck = nil
+	x.calm.Broadcast()
+}

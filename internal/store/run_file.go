@@ -1,0 +1,218 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A run file: header, records, index, trailer; see docs/FORMATS.md.
+//
+// Header, 64 bytes: as that of a segment, with the magic "DUEPRUN\n", and zero
+// where that has what only a log needs.
+//
+// Index: blocks of 24 bytes (i64 due and u64 seq of the first record, u32
+// offset / 8, u32 ordinal), then exchanges of 32 bytes (u32 id, u32 count, u64
+// bytes, i64 first due, i64 last due).
+//
+// Trailer, the last 64 bytes:
+//
+//	 0 "DUEPRIDX"   8 u32 blocks   12 u32 exchanges   16 u32 records
+//	20 u32 end of the records / 8
+//	24 u64 lowest, 32 u64 highest sequence number
+//	40 i64 due, 48 u64 seq of the last record
+//	56 u32 crc32c of the index     60 u32 crc32c of bytes 0..60
+const (
+	runMagic        = "DUEPRUN\n"
+	runIndexMagic   = "DUEPRIDX"
+	runTrailerBytes = 64
+	exchangeBytes   = 32
+)
+
+func (r *run) tailBytes() int64 {
+	return int64(len(r.blocks))*blockBytes + int64(len(r.exchanges))*exchangeBytes + runTrailerBytes
+}
+
+// appendTail appends index and trailer to b.
+func (r *run) appendTail(b []byte, l *log) []byte {
+	start := len(b)
+	for _, k := range r.blocks {
+		b = le.AppendUint64(b, uint64(k.first.Due))
+		b = le.AppendUint64(b, k.first.Seq)
+		b = le.AppendUint32(b, k.off)
+		b = le.AppendUint32(b, k.ordinal)
+	}
+	for _, e := range r.exchanges {
+		b = le.AppendUint32(b, e.id)
+		b = le.AppendUint32(b, e.count)
+		b = le.AppendUint64(b, e.bytes)
+		b = le.AppendUint64(b, uint64(e.first))
+		b = le.AppendUint64(b, uint64(e.last))
+	}
+	index := crc32.Checksum(b[start:], l.table)
+	start = len(b)
+	b = append(b, runIndexMagic...)
+	b = le.AppendUint32(b, uint32(len(r.blocks)))
+	b = le.AppendUint32(b, uint32(len(r.exchanges)))
+	b = le.AppendUint32(b, r.count)
+	b = le.AppendUint32(b, r.end)
+	b = le.AppendUint64(b, r.seqs[0])
+	b = le.AppendUint64(b, r.seqs[1])
+	b = le.AppendUint64(b, uint64(r.last.Due))
+	b = le.AppendUint64(b, r.last.Seq)
+	b = le.AppendUint32(b, index)
+	return le.AppendUint32(b, crc32.Checksum(b[start:], l.table))
+}
+
+// openRun opens a run file. A damaged index is rebuilt from the records and
+// reported.
+func openRun(l *log, id uint32, damaged func(Damage)) (*run, error) {
+	f, err := l.fs.Open(l.path(runName(id)))
+	if err != nil {
+		return nil, fmt.Errorf("open run: %w", err)
+	}
+	r := newRun(id, l.nonce)
+	r.file = f
+	if err := r.open(l, damaged); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func (r *run) open(l *log, damaged func(Damage)) (err error) {
+	if r.size, err = r.file.Size(); err != nil {
+		return fmt.Errorf("open run: %w", err)
+	}
+	head := make([]byte, min(segmentHeaderBytes, r.size))
+	if err := readFull(r.file, head, 0); err != nil {
+		return fmt.Errorf("read header of %s: %w", r.name, err)
+	}
+	if h, ok := parseRunHeader(head, l.table); ok {
+		if h.version > formatVersion {
+			return &VersionError{File: r.name, Got: h.version, Want: formatVersion}
+		}
+		r.salt = h.salt()
+	} else {
+		damaged(Damage{File: r.name, Length: segmentHeaderBytes, Reason: "run header"})
+	}
+	if ok, err := r.readTail(l); ok || err != nil {
+		return err
+	}
+	damaged(Damage{File: r.name, Offset: max(0, r.size-runTrailerBytes), Length: runTrailerBytes, Reason: "run index"})
+	return r.rebuildIndex(l)
+}
+
+func parseRunHeader(b []byte, table *crc32.Table) (segmentHeader, bool) {
+	if len(b) < segmentHeaderBytes || string(b[:8]) != runMagic || le.Uint32(b[60:]) != crc32.Checksum(b[:60], table) {
+		return segmentHeader{}, false
+	}
+	return segmentHeader{version: le.Uint16(b[8:]), id: le.Uint32(b[12:]), nonce: le.Uint32(b[16:])}, true
+}
+
+// readTail reads the index. It returns false if that is damaged.
+func (r *run) readTail(l *log) (bool, error) {
+	if r.size < segmentHeaderBytes+runTrailerBytes {
+		return false, nil
+	}
+	t := make([]byte, runTrailerBytes)
+	if err := readFull(r.file, t, r.size-runTrailerBytes); err != nil {
+		return false, fmt.Errorf("read index of %s: %w", r.name, err)
+	}
+	if string(t[:8]) != runIndexMagic || le.Uint32(t[60:]) != crc32.Checksum(t[:60], l.table) {
+		return false, nil
+	}
+	blocks, exchanges := int64(le.Uint32(t[8:])), int64(le.Uint32(t[12:]))
+	r.count, r.end = le.Uint32(t[16:]), le.Uint32(t[20:])
+	r.seqs = [2]uint64{le.Uint64(t[24:]), le.Uint64(t[32:])}
+	r.last = Key{int64(le.Uint64(t[40:])), le.Uint64(t[48:])}
+	n := blocks*blockBytes + exchanges*exchangeBytes
+	if blocks == 0 || int64(r.end)*8+n+runTrailerBytes != r.size {
+		return false, nil
+	}
+	b := make([]byte, n)
+	if err := readFull(r.file, b, int64(r.end)*8); err != nil {
+		return false, fmt.Errorf("read index of %s: %w", r.name, err)
+	}
+	if le.Uint32(t[56:]) != crc32.Checksum(b, l.table) {
+		return false, nil
+	}
+	r.blocks = make([]block, blocks)
+	for i := range r.blocks {
+		r.blocks[i] = block{Key{int64(le.Uint64(b)), le.Uint64(b[8:])}, le.Uint32(b[16:]), le.Uint32(b[20:])}
+		b = b[blockBytes:]
+	}
+	for range exchanges {
+		r.exchanges = append(r.exchanges, runExchange{
+			le.Uint32(b), le.Uint32(b[4:]), le.Uint64(b[8:]), int64(le.Uint64(b[16:])), int64(le.Uint64(b[24:])),
+		})
+		b = b[exchangeBytes:]
+	}
+	return true, nil
+}
+
+// rebuildIndex makes the index from the records. Each says which of its block it
+// is, so the blocks come out as they were, but for one whose first record is
+// damaged: what is left of it counts as part of the block before.
+func (r *run) rebuildIndex(l *log) error {
+	b := make([]byte, r.size)
+	if err := readFull(r.file, b, 0); err != nil {
+		return fmt.Errorf("read %s: %w", r.name, err)
+	}
+	r.blocks, r.exchanges, r.count, r.end = nil, nil, 0, segmentHeaderBytes/8
+	r.placeOf = map[uint32]int{}
+	defer func() { r.placeOf = nil }()
+	last := uint16(0)
+	for o := int64(segmentHeaderBytes); o < r.size; {
+		rec, ok := recordAt(b[o:])
+		if !ok || len(rec) < delayedFixed || kind(rec[12]) != kindDelayed || !recordValid(rec, r.salt, l.table) {
+			o += 8
+			continue
+		}
+		r.unsure = r.unsure || o != int64(r.end)*8
+		i := le.Uint16(rec[14:])
+		if len(r.blocks) == 0 || i <= last {
+			r.blocks = append(r.blocks, block{recordKey(rec), uint32(o / 8), r.count - uint32(i)})
+		}
+		last = i
+		r.count = r.blocks[len(r.blocks)-1].ordinal + uint32(i) + 1
+		r.note(recordKey(rec), le.Uint32(rec[24:]), uint32(len(rec)))
+		o += align(int64(len(rec)))
+		r.end = uint32(o / 8)
+	}
+	if len(r.blocks) == 0 {
+		return &CorruptError{File: r.name, Offset: 0, Reason: "no record is left"}
+	}
+	return nil
+}
+
+// note takes a record, the next one, into account.
+func (r *run) note(k Key, exchange, length uint32) {
+	if r.seqs[0] == 0 || k.Seq < r.seqs[0] {
+		r.seqs[0] = k.Seq
+	}
+	r.seqs[1] = max(r.seqs[1], k.Seq)
+	r.last = k
+	i, ok := r.placeOf[exchange]
+	if !ok {
+		i = len(r.exchanges)
+		r.exchanges = append(r.exchanges, runExchange{id: exchange, first: k.Due})
+		r.placeOf[exchange] = i
+	}
+	e := &r.exchanges[i]
+	e.count++
+	e.bytes += uint64(length)
+	e.last = k.Due
+}
+
+// readFull fills b from off on.
+func readFull(f io.ReaderAt, b []byte, off int64) error {
+	n, err := f.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
