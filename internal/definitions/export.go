@@ -22,13 +22,12 @@ func Export(s Site) (*Document, error) {
 	}
 	for _, v := range s.Broker.VHosts() {
 		d.VHosts = append(d.VHosts, vhostOf(v))
-		declared := v.Declarations()
-		parameters, err := parametersOf(v.Name(), &declared)
+		declared, parameters, err := declarationsOf(v)
 		if err != nil {
 			return nil, err
 		}
 		d.Parameters = append(d.Parameters, parameters...)
-		d.Topology.add(v.Name(), v.Name(), &declared)
+		d.Topology.add(v.Name(), v.Name(), declared)
 	}
 	d.addRecords(s.Users.Records())
 	for _, p := range s.Broker.GlobalParameters() {
@@ -39,14 +38,23 @@ func Export(s Site) (*Document, error) {
 
 // ExportVHost returns a document about what is in one virtual host.
 func ExportVHost(v *broker.VHost) (*VHostDocument, error) {
-	declared := v.Declarations()
-	parameters, err := parametersOf(v.Name(), &declared)
+	declared, parameters, err := declarationsOf(v)
 	if err != nil {
 		return nil, err
 	}
 	d := &VHostDocument{RabbitVersion: rabbitVersion, Parameters: parameters, Topology: newTopology()}
-	d.Topology.add(v.Name(), "", &declared)
+	d.Topology.add(v.Name(), "", declared)
 	return d, nil
+}
+
+// declarationsOf returns what is in a virtual host, its parameters apart.
+func declarationsOf(v *broker.VHost) (*broker.Declarations, []Parameter, error) {
+	declared := v.Declarations()
+	if err := checkText(v.Name(), &declared); err != nil {
+		return nil, nil, err
+	}
+	parameters, err := parametersOf(v.Name(), &declared)
+	return &declared, parameters, err
 }
 
 // newTopology returns one without anything, in which lists are empty and not null.
