@@ -27,6 +27,10 @@ const (
 	argDeliveryLimit = "x-delivery-limit"
 	argTimeout       = "x-consumer-timeout"
 	argPriority      = "x-priority"
+
+	argDelayedRetry    = "x-delayed-retry-type"
+	argDelayedRetryMin = "x-delayed-retry-min"
+	argDelayedRetryMax = "x-delayed-retry-max"
 )
 
 // argumentCheck says what is wrong with a value, in RabbitMQ's words, or "".
@@ -37,7 +41,7 @@ func queueArguments() []namedCheck {
 	return []namedCheck{
 		{argExpires, checkExpires},
 		{argTTL, checkTTL},
-		{argDLX, checkString},
+		{argDLX, anything}, // checked before all others
 		{argDLXKey, checkDLXKey},
 		{argDLXStrategy, oneOf("invalid_dlx_strategy", "at-most-once", "at-least-once")},
 		{argMaxLength, checkNotNegative},
@@ -46,12 +50,16 @@ func queueArguments() []namedCheck {
 		{"x-max-in-memory-bytes", checkNotNegative},
 		{argMaxPriority, checkMaxPriority},
 		{argOverflow, oneOf("invalid_overflow", "drop-head", "reject-publish", "reject-publish-dlx")},
-		{argQueueMode, oneOf("invalid_queue_mode", "default", "lazy")},
+		{argQueueMode, checkQueueMode},
 		{argQueueVersion, checkQueueVersion},
 		{argSingleActive, checkBool},
 		{argTimeout, checkNotNegative},
 		{argQueueType, checkQueueType},
 		{argDeliveryLimit, checkInt},
+		{argDelayedRetry, oneOf("invalid_delayed_retry_type", "disabled", "all", "failed",
+			"returned")},
+		{argDelayedRetryMin, checkTTL},
+		{argDelayedRetryMax, checkTTL},
 		{"x-quorum-initial-group-size", checkPositive},
 		{"x-queue-leader-locator", oneOf("invalid_queue_locator_arg", "client-local", "balanced",
 			"random", "least-leaders", "min-masters")},
@@ -65,19 +73,47 @@ type namedCheck struct {
 
 // queueArgumentFaults goes through what is wrong with the arguments of queue.declare, by name.
 func queueArgumentFaults(name, vhost string, args amqp.Table) iter.Seq2[string, error] {
+	what := nameQueue(name, vhost)
 	return func(yield func(string, error) bool) {
+		if dlx, ok := args[argDLX]; ok && checkString(dlx, args) != "" && !yield(argDLX, amqp.Errorf(
+			amqp.PreconditionFailed, "invalid type '%s' for arg '%s' in %s", amqp.TypeNameOf(dlx), argDLX, what)) {
+			return
+		}
+		kind, foreign := foreignArguments(args)
+		for _, arg := range foreign {
+			if _, ok := args[arg]; ok && !yield(arg, amqp.Errorf(amqp.PreconditionFailed,
+				"invalid arg '%s' for %s of queue type %s", arg, what, kind)) {
+				return
+			}
+		}
 		for _, c := range queueArguments() {
 			v, ok := args[c.name]
-			if !ok {
+			if !ok || slices.Contains(foreign, c.name) {
 				continue
 			}
 			why := c.check(v, args)
-			if why != "" && !yield(c.name, amqp.Errorf(amqp.PreconditionFailed, "invalid arg '%s' for %s: %s",
-				c.name, nameQueue(name, vhost), why)) {
+			if why != "" && !yield(c.name, amqp.Errorf(amqp.PreconditionFailed,
+				"invalid arg '%s' for %s: %s", c.name, what, why)) {
 				return
 			}
 		}
 	}
+}
+
+// foreignArguments are those that mean something only to queues of another type than the
+// arguments ask for, and that type by the name that texts give it.
+func foreignArguments(args amqp.Table) (kind string, foreign []string) {
+	foreign = []string{"x-max-age", "x-stream-max-segment-size-bytes", "x-initial-cluster-size"}
+	switch args[argQueueType] {
+	case "stream":
+		return "", nil // it has an answer of its own
+	case "quorum":
+		return "rabbit_quorum_queue", append(foreign, argMaxPriority, argQueueMode,
+			argQueueVersion, "x-queue-master-locator")
+	}
+	return "rabbit_classic_queue", append(foreign, argDeliveryLimit, argDelayedRetry,
+		argDelayedRetryMin, argDelayedRetryMax, "x-max-in-memory-length", "x-max-in-memory-bytes",
+		"x-quorum-initial-group-size")
 }
 
 // checkConsumerArguments validates the arguments of basic.consume.
@@ -93,6 +129,9 @@ func checkConsumerArguments(q *Queue, args amqp.Table) error {
 	}
 	return nil
 }
+
+// anything is what needs no check.
+func anything(any, amqp.Table) string { return "" }
 
 func checkInt(v any, _ amqp.Table) string {
 	if _, ok := amqp.AsInt(v); !ok {
@@ -168,6 +207,16 @@ func checkDLXKey(v any, args amqp.Table) string {
 	}
 	if _, ok := args[argDLX]; !ok {
 		return "routing_key_but_no_dlx_defined"
+	}
+	return ""
+}
+
+func checkQueueMode(v any, args amqp.Table) string {
+	if why := checkString(v, args); why != "" {
+		return why
+	}
+	if mode := v.(string); mode != "default" && mode != "lazy" {
+		return fmt.Sprintf("%q", fmt.Sprintf("unsupported queue mode '%s'", mode))
 	}
 	return ""
 }

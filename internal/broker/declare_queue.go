@@ -196,6 +196,9 @@ func (q *Queue) checkEquivalent(s *Session, spec *QueueSpec) error {
 	d.flag("durable", spec.Durable && !spec.Exclusive, q.durable)
 	d.flag("auto_delete", spec.AutoDelete, q.autoDelete)
 	for _, c := range queueArguments() {
+		if c.name == argDeliveryLimit || c.name == argTimeout {
+			continue // not compared, as in RabbitMQ
+		}
 		d.argument(c.name, spec.Args, q.args)
 	}
 	return d.err
@@ -211,6 +214,8 @@ func checkTypeOfQueue(spec *QueueSpec, vhost string) error {
 			"use queue type 'classic' or 'quorum'", name)
 	case "quorum":
 		switch {
+		case spec.AutoDelete:
+			return invalidProperty("auto-delete", name)
 		case spec.Exclusive:
 			return invalidProperty("exclusive-owner", name)
 		case !spec.Durable:

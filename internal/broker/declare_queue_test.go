@@ -19,7 +19,7 @@ func TestQueueDeclareRefusesArguments(t *testing.T) {
 		{amqp.Table{"x-message-ttl": int64(315_360_000_001)}, "{value_too_large,315360000001}"},
 		{amqp.Table{"x-expires": int32(0)}, "invalid arg 'x-expires' for queue 'q' in vhost '/': {value_zero,0}"},
 		{amqp.Table{"x-expires": 1.5}, "expected integer, got double"},
-		{amqp.Table{"x-dead-letter-exchange": int32(1)}, "{unacceptable_type,signedint}"},
+		{amqp.Table{"x-dead-letter-exchange": int32(1)}, "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'"},
 		{amqp.Table{"x-dead-letter-routing-key": "k"}, "routing_key_but_no_dlx_defined"},
 		{amqp.Table{"x-dead-letter-routing-key": true, "x-dead-letter-exchange": "x"}, "{unacceptable_type,bool}"},
 		{amqp.Table{"x-dead-letter-strategy": "never"}, "invalid_dlx_strategy"},
@@ -27,11 +27,15 @@ func TestQueueDeclareRefusesArguments(t *testing.T) {
 		{amqp.Table{"x-max-length-bytes": true}, "expected integer, got bool"},
 		{amqp.Table{"x-overflow": "burst"}, "invalid_overflow"},
 		{amqp.Table{"x-max-priority": int32(256)}, "{max_value_exceeded,256}"},
-		{amqp.Table{"x-queue-mode": "eager"}, "invalid_queue_mode"},
+		{amqp.Table{"x-queue-mode": "eager"}, `"unsupported queue mode 'eager'"`},
 		{amqp.Table{"x-queue-version": int32(3)}, "unsupported queue version '3'"},
 		{amqp.Table{"x-single-active-consumer": "yes"}, "{unacceptable_type,longstr}"},
 		{amqp.Table{"x-queue-type": "other"}, "unsupported queue type 'other'"},
 		{amqp.Table{"x-queue-type": int32(1)}, "{unacceptable_type,signedint}"},
+		{amqp.Table{"x-delivery-limit": int32(1)}, "invalid arg 'x-delivery-limit' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{amqp.Table{"x-max-age": "1D"}, "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"},
+		{amqp.Table{"x-queue-type": "quorum", "x-max-priority": "x"}, "invalid arg 'x-max-priority' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
+		{amqp.Table{"x-queue-type": "quorum", "x-queue-mode": "lazy"}, "invalid arg 'x-queue-mode' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue"},
 	} {
 		_, err := r.QueueDeclare(QueueSpec{Name: "q", Args: c.args})
 		wantError(t, err, amqp.PreconditionFailed, c.text)
@@ -62,6 +66,8 @@ func TestQueueTypes(t *testing.T) {
 	wantError(t, err, amqp.NotImplemented, "streams are not supported")
 	_, err = r.QueueDeclare(QueueSpec{Name: "q", Args: quorum})
 	wantError(t, err, amqp.PreconditionFailed, "invalid property 'non-durable' for queue 'q' in vhost '/'")
+	_, err = r.QueueDeclare(QueueSpec{Name: "q", Durable: true, AutoDelete: true, Args: quorum})
+	wantError(t, err, amqp.PreconditionFailed, "invalid property 'auto-delete' for queue 'q' in vhost '/'")
 	_, err = r.QueueDeclare(QueueSpec{Name: "q", Durable: true, Exclusive: true, Args: quorum})
 	wantError(t, err, amqp.PreconditionFailed, "invalid property 'exclusive-owner' for queue 'q' in vhost '/'")
 }
@@ -78,7 +84,7 @@ func TestQueueDeclareEquivalence(t *testing.T) {
 		{QueueSpec{Name: "q", Durable: true}, "inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': " +
 			"received none but current is the value '1000' of type 'signedint'"},
 		{QueueSpec{Name: "q", Durable: true, Args: amqp.Table{"x-message-ttl": int32(2000)}},
-			"received the value '2000' of type 'signedint' but current is the value '1000' of type 'signedint'"},
+			"inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received '2000' but current is '1000'"},
 		{QueueSpec{Name: "q", Args: amqp.Table{"x-message-ttl": int32(1000)}},
 			"inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is 'true'"},
 		{QueueSpec{Name: "q", Durable: true, AutoDelete: true, Args: amqp.Table{"x-message-ttl": int32(1000)}},

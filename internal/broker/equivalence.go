@@ -47,6 +47,10 @@ func (d *difference) argument(name string, got, current amqp.Table) {
 	if hasGot == hasCurrent && (!hasGot || amqp.EqualValues(g, c)) {
 		return
 	}
+	if hasGot && hasCurrent {
+		d.fail(name, fmt.Sprintf("'%v'", g), fmt.Sprintf("'%v'", c))
+		return
+	}
 	d.fail(name, describeArgument(g, hasGot), describeArgument(c, hasCurrent))
 }
 
