@@ -86,6 +86,7 @@ func Open(c Config) (*Broker, error) {
 		vhosts:  make(map[string]*VHost),
 		queues:  make(map[uint32]*Queue),
 		delayed: make(map[uint32]*Exchange),
+		globals: globals{values: make(map[string][]byte)},
 	}
 	b.ids = ids{store: c.Store, next: idBlock, end: idBlock}
 	b.dispatches.New = newDispatch
@@ -129,6 +130,9 @@ func (b *Broker) Connect(vhost, user string, rights Rights) (*Session, error) {
 	}
 	if !rights.MayEnter() {
 		return nil, amqp.Errorf(amqp.NotAllowed, "access to vhost '%s' refused for user '%s'", vhost, user)
+	}
+	if err := v.enter(user); err != nil {
+		return nil, err
 	}
 	return &Session{
 		broker:    b,

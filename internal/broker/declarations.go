@@ -14,7 +14,7 @@ import (
 type Declarations struct {
 	Policies         []*policy.Policy
 	OperatorPolicies []*policy.Policy
-	Parameters       []Parameter
+	Limits           VHostLimits // nil says nothing of them
 	Exchanges        []ExchangeSpec
 	Queues           []QueueSpec
 	Bindings         []BindingSpec
@@ -43,7 +43,7 @@ func (v *VHost) Declarations() Declarations {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	d := Declarations{Policies: v.policies.All(), OperatorPolicies: v.operatorPolicies.All(),
-		Parameters: v.parameters.list()}
+		Limits: v.limits}
 	for _, name := range slices.Sorted(maps.Keys(v.exchanges)) {
 		x := v.exchanges[name]
 		if !IsPredeclared(name) {
@@ -94,7 +94,7 @@ func compareBindings(a, b bindingKey) int {
 		cmp.Compare(a.args, b.args))
 }
 
-// Declare makes what is not there yet, all of it or nothing, and sets policies and parameters. What is there
+// Declare makes what is not there yet, all of it or nothing, and sets policies and limits. What is there
 // under a name stays as it is; different says how it differs. An error is that of the first
 // declaration that cannot be made. Everything is durable when Declare returns.
 func (v *VHost) Declare(d *Declarations) (different []error, err error) {
@@ -112,7 +112,7 @@ func (v *VHost) declare(d *Declarations) (lsn store.LSN, different []error, err 
 		return 0, nil, err
 	}
 	t := declaration{vhost: v, policies: v.policies, operatorPolicies: v.operatorPolicies,
-		parameters: v.parameters}
+		limits: v.limits}
 	err = t.all(d)
 	if err == nil && t.batch.Len() > 0 {
 		lsn, err = v.broker.store.Commit(&t.batch)
@@ -135,7 +135,7 @@ type declaration struct {
 
 	policies         policyList
 	operatorPolicies policyList
-	parameters       parameters
+	limits           VHostLimits
 	exchanges        []*Exchange
 	queues           []*Queue
 	bindings         []*binding
@@ -152,8 +152,11 @@ func (t *declaration) all(d *Declarations) error {
 			return err
 		}
 	}
-	for _, p := range d.Parameters {
-		t.parameter(p)
+	if d.Limits != nil {
+		t.limits = d.Limits
+		if err := t.limits.define(&t.batch, t.vhost.name); err != nil {
+			return err
+		}
 	}
 	for i := range d.Exchanges {
 		if err := t.exchange(&d.Exchanges[i]); err != nil {
@@ -208,6 +211,9 @@ func (t *declaration) queue(spec QueueSpec) error {
 	if q := t.vhost.queues[spec.Name]; q != nil {
 		t.note(q.checkEquivalent(nil, &spec))
 		return nil
+	}
+	if err := t.limits.checkQueues(t.vhost, spec.Name); err != nil {
+		return err
 	}
 	if err := firstFault(spec.Faults(t.vhost.name)); err != nil {
 		return err
@@ -272,6 +278,6 @@ func (t *declaration) finish() {
 	}
 	t.vhost.changedLocked()
 	t.vhost.policies, t.vhost.operatorPolicies = t.policies, t.operatorPolicies
-	t.vhost.parameters = t.parameters
+	t.vhost.limits = t.limits
 	t.vhost.applyPoliciesLocked()
 }

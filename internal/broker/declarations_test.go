@@ -31,9 +31,7 @@ func furnish(r *rig) {
 	}
 	r.policy("p", "^q", 2, maxLength(7))
 	r.operatorPolicy("op", ".*", maxLength(3))
-	if err := r.vhost.SetParameter(Parameter{"vhost-limits", "limits", []byte("{}")}); err != nil {
-		r.t.Fatal(err)
-	}
+	r.setLimits(VHostLimits{MaxQueues: 100})
 }
 
 func wantDeclarations(t *testing.T, r *rig, want Declarations) {
@@ -51,7 +49,7 @@ func TestDeclarationsAreAllSaveWhatIsExclusiveOrPredeclared(t *testing.T) {
 	wantDeclarations(t, r, Declarations{
 		Policies:         []*policy.Policy{{Name: "p", Pattern: "^q", ApplyTo: "all", Priority: 2, Definition: maxLength(7)}},
 		OperatorPolicies: []*policy.Policy{{Name: "op", Pattern: ".*", ApplyTo: "all", Definition: maxLength(3)}},
-		Parameters:       []Parameter{{"vhost-limits", "limits", []byte("{}")}},
+		Limits:           VHostLimits{MaxQueues: 100},
 		Exchanges: []ExchangeSpec{
 			{Name: "later", Type: "x-delayed-message", Durable: true, Args: amqp.Table{"x-delayed-type": "direct"}},
 			{Name: "t", Type: "headers", AutoDelete: true, Internal: true},
@@ -151,11 +149,11 @@ func TestDeclareMakesAllOrNothing(t *testing.T) {
 	r := newRig(t)
 	before := r.vhost.Declarations()
 	good := Declarations{
-		Policies:   []*policy.Policy{{Name: "p", Pattern: ".*", Definition: maxLength(1)}},
-		Parameters: []Parameter{{"c", "n", []byte("1")}},
-		Exchanges:  []ExchangeSpec{{Name: "x", Type: "x-delayed-message", Durable: true, Args: amqp.Table{"x-delayed-type": "topic"}}},
-		Queues:     []QueueSpec{{Name: "q", Durable: true}},
-		Bindings:   []BindingSpec{{Binding: Binding{Source: "x", Destination: "q"}}},
+		Policies:  []*policy.Policy{{Name: "p", Pattern: ".*", Definition: maxLength(1)}},
+		Limits:    VHostLimits{MaxQueues: 5},
+		Exchanges: []ExchangeSpec{{Name: "x", Type: "x-delayed-message", Durable: true, Args: amqp.Table{"x-delayed-type": "topic"}}},
+		Queues:    []QueueSpec{{Name: "q", Durable: true}},
+		Bindings:  []BindingSpec{{Binding: Binding{Source: "x", Destination: "q"}}},
 	}
 	for name, spoil := range map[string]func(d *Declarations){
 		"policy":          func(d *Declarations) { d.Policies = append(d.Policies, &policy.Policy{Name: "bad", Pattern: "("}) },
@@ -164,7 +162,9 @@ func TestDeclareMakesAllOrNothing(t *testing.T) {
 		"exchange argument": func(d *Declarations) {
 			d.Exchanges = append(d.Exchanges, ExchangeSpec{Name: "bad", Type: "direct", Args: amqp.Table{argAlternate: true}})
 		},
-		"queue": func(d *Declarations) { d.Queues = append(d.Queues, QueueSpec{Name: "bad", Args: ttl(-1)}) },
+		"queue":  func(d *Declarations) { d.Queues = append(d.Queues, QueueSpec{Name: "bad", Args: ttl(-1)}) },
+		"limit":  func(d *Declarations) { d.Limits = VHostLimits{"max-fun": 1} },
+		"queues": func(d *Declarations) { d.Limits = VHostLimits{MaxQueues: 0} },
 		"binding": func(d *Declarations) {
 			d.Bindings = append(d.Bindings, BindingSpec{Binding: Binding{Source: "x", Destination: "gone"}})
 		},

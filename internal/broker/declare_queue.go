@@ -91,6 +91,9 @@ func (v *VHost) declareQueue(s *Session, spec *QueueSpec) (*Queue, store.LSN, er
 	if s.closed {
 		return nil, 0, amqp.Errorf(amqp.ConnectionForced, "the connection is closing")
 	}
+	if err := v.limits.checkQueues(v, spec.Name); err != nil {
+		return nil, 0, err
+	}
 	if err := firstFault(spec.Faults(v.name)); err != nil {
 		return nil, 0, err
 	}

@@ -24,14 +24,14 @@ const (
 	policyPrefix   = "policy/"
 	operatorPrefix = "operator-policy/"
 
-	parameterPrefix = "parameter/"
-	globalPrefix    = "global-parameter/"
-	orphanPrefix    = "orphan/"
-	parkPrefix      = "park/"
-	cleanPrefix     = "clean/"
-	flagDurable     = 1 << 0 // flags of exchanges and queues
-	flagAutoDelete  = 1 << 1
-	flagInternal    = 1 << 2
+	limitsPrefix   = "vhost-limits/"
+	globalPrefix   = "global-parameter/"
+	orphanPrefix   = "orphan/"
+	parkPrefix     = "park/"
+	cleanPrefix    = "clean/"
+	flagDurable    = 1 << 0 // flags of exchanges and queues
+	flagAutoDelete = 1 << 1
+	flagInternal   = 1 << 2
 )
 
 // errDefinition is a stored definition that cannot be read.

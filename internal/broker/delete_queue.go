@@ -156,7 +156,10 @@ func (q *Queue) dropAll() {
 // has cancelled its consumers and requeued what they held before.
 func (s *Session) Close() {
 	s.vhost.mu.Lock()
-	s.closed = true
+	if !s.closed {
+		s.closed = true
+		s.vhost.sessions--
+	}
 	var owned []*Queue
 	for q := range s.exclusive {
 		owned = append(owned, q)

@@ -24,7 +24,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 		{vhostPrefix, r.vhost},
 		{policyPrefix, r.policy},
 		{operatorPrefix, r.operatorPolicy},
-		{parameterPrefix, r.parameter},
+		{limitsPrefix, r.vhostLimits},
 		{globalPrefix, r.globalParameter},
 		{exchangePrefix, r.exchange},
 		{queuePrefix, r.queue},
@@ -127,20 +127,6 @@ func (r *recovery) operatorPolicy(key string, d *definition) error {
 		return err
 	}
 	return v.operatorPolicies.restore(k.name(), d)
-}
-
-func (r *recovery) parameter(key string, d *definition) error {
-	v, k, err := r.owner(key)
-	if err == nil {
-		v.parameters = v.parameters.with(restoreParameter(k.name(), k.name(), d))
-	}
-	return err
-}
-
-func (r *recovery) globalParameter(key string, d *definition) error {
-	k := definition{rest: []byte(key)}
-	r.broker.globals.all = r.broker.globals.all.with(restoreParameter("", k.name(), d))
-	return nil
 }
 
 func (l *policyList) restore(name string, d *definition) (err error) {

@@ -25,7 +25,8 @@ type VHost struct {
 
 	policies         policyList
 	operatorPolicies policyList
-	parameters       parameters
+	limits           VHostLimits
+	sessions         int // open ones
 }
 
 func newVHost(b *Broker, name string) *VHost {

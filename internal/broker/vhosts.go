@@ -131,16 +131,14 @@ func (v *VHost) deleteAll() (queues []*Queue, consumers []*Consumer, lsn store.L
 	return queues, consumers, lsn, nil
 }
 
-// forget puts the end of the virtual host, its policies and parameters into a batch.
+// forget puts the end of the virtual host, its policies and its limits into a batch.
 func (v *VHost) forget(b *store.Batch) {
 	for _, list := range []*policyList{&v.policies, &v.operatorPolicies} {
 		for _, p := range list.All() {
 			b.Delete(definitionKey(list.prefix, v.name, p.Name))
 		}
 	}
-	for k := range v.parameters {
-		b.Delete(definitionKey(parameterPrefix, v.name, k.component, k.name))
-	}
+	b.Delete(definitionKey(limitsPrefix, v.name))
 	b.Delete(vhostDefinition(v.name))
 }
 

@@ -94,7 +94,7 @@ func TestDeletedVHostLeavesNothing(t *testing.T) {
 	q := r.queue("q", nil, "durable")
 	r.bind("q", "due", "k")
 	mustDo(t, v.SetPolicy(policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"max-length": int64(3)}}))
-	mustDo(t, v.SetParameter(Parameter{Component: "c", Name: "n", Value: []byte("1")}))
+	mustDo(t, v.SetLimits(VHostLimits{MaxQueues: 9}))
 	r.publish("", "q", "ready")
 	r.publish("due", "k", "later", withDelay(3_600_000))
 	if n := r.store.PendingTotal().Count; q.Messages() != 1 || n != 1 {
@@ -115,7 +115,7 @@ func TestDeletedVHostLeavesNothing(t *testing.T) {
 		r.start()
 	}
 	remake()
-	if d := r.Broker.VHost("v").Declarations(); len(d.Exchanges)+len(d.Queues)+len(d.Bindings)+len(d.Policies)+len(d.Parameters) > 0 {
+	if d := r.Broker.VHost("v").Declarations(); len(d.Exchanges)+len(d.Queues)+len(d.Bindings)+len(d.Policies)+len(d.Limits) > 0 {
 		t.Errorf("a new virtual host has %+v, want nothing", d)
 	}
 	if n := r.store.PendingTotal().Count; n != 0 || r.Stats().Orphans != 0 {
@@ -144,7 +144,7 @@ func TestSessionInDeletedVHostCanDoNothing(t *testing.T) {
 		"ExchangeDeclare": s.ExchangeDeclare(ExchangeSpec{Name: "x", Type: "direct", Durable: true}),
 		"QueueBind":       s.QueueBind(Binding{Source: "amq.direct", Destination: "q"}),
 		"SetPolicy":       v.SetPolicy(policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"max-length": int64(3)}}),
-		"SetParameter":    v.SetParameter(Parameter{Component: "c", Name: "n", Value: []byte("1")}),
+		"SetParameter":    v.SetLimits(VHostLimits{MaxQueues: 9}),
 		"a parking queue": parked,
 	} {
 		if err == nil {

@@ -1,9 +1,10 @@
 package definitions
 
 import (
-	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/broker"
@@ -23,6 +24,7 @@ type checker struct {
 type scope struct {
 	exchanges map[string]broker.ExchangeSpec
 	queues    map[string]struct{}
+	limits    broker.VHostLimits
 }
 
 // check notes what is wrong with parts that have the right form.
@@ -56,6 +58,13 @@ func (c *checker) check() {
 	for i := range c.doc.Bindings {
 		c.binding(&c.doc.Bindings[i])
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.vhosts)) {
+		s := c.vhosts[name]
+		if n := len(s.queues); len(c.doc.Queues) > 0 && !s.limits.Allow(broker.MaxQueues, n) {
+			c.fault(root.field("queues"), "virtual host '%s' would have %d queues, its limit is %d",
+				name, n, s.limits[broker.MaxQueues])
+		}
+	}
 }
 
 // fault notes what is wrong, if nothing was before with the same part.
@@ -75,6 +84,7 @@ func newScope(v *broker.VHost) *scope {
 		return s
 	}
 	d := v.Declarations()
+	s.limits = d.Limits
 	for _, x := range d.Exchanges {
 		s.exchanges[x.Name] = x
 	}
@@ -101,34 +111,18 @@ func (c *checker) in(vhost string, at place) *scope {
 }
 
 func (c *checker) parameter(p *Parameter) {
-	c.in(p.VHost, p.at)
+	s := c.in(p.VHost, p.at)
 	switch p.Component {
 	case operatorPolicy:
 		c.policyFaults(p.at.field("value"), p.policy.policy().OperatorFaults())
 	case vhostLimits:
-		c.limits(p)
+		if s != nil {
+			s.limits = p.limits
+		}
 	case "policy":
 		c.fault(p.at, "policies may not be set using this method")
 	default:
 		c.fault(p.at.field("component"), "component %s not found", p.Component)
-	}
-}
-
-// limits checks the limits of a virtual host: integers, of which a negative one is no limit.
-func (c *checker) limits(p *Parameter) {
-	at := p.at.field("value")
-	limits, ok := p.value.(map[string]any)
-	if !ok {
-		c.fault(at, "is %s, must be an object", kindOf(p.value))
-	}
-	for key, v := range limits {
-		n, ok := v.(json.Number)
-		switch {
-		case key != "max-connections" && key != "max-queues":
-			c.fault(at.field(key), "is not a limit of a virtual host")
-		case !ok || !isInteger(n):
-			c.fault(at.field(key), "is %s, must be an integer", kindOf(v))
-		}
 	}
 }
 

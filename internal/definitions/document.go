@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/broker"
 )
 
 // Document is what a definitions file says, in the form of RabbitMQ 3.10.
@@ -95,8 +96,8 @@ type Parameter struct {
 	Name      string          `json:"name"`
 
 	at     place
-	value  any
-	policy *Policy // of an operator policy
+	policy *Policy            // of an operator policy
+	limits broker.VHostLimits // of limits of a virtual host
 }
 
 // GlobalParameter is a value that belongs to no virtual host.

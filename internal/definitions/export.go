@@ -78,11 +78,15 @@ func (t *Topology) add(vhost, within string, d *broker.Declarations) {
 	}
 }
 
-// parametersOf returns the parameters of a virtual host, operator policies among them.
+// parametersOf returns the parameters of a virtual host: its limits and operator policies.
 func parametersOf(vhost string, d *broker.Declarations) ([]Parameter, error) {
 	all := []Parameter{}
-	for _, p := range d.Parameters {
-		all = append(all, Parameter{Value: p.Value, VHost: vhost, Component: p.Component, Name: p.Name})
+	if len(d.Limits) > 0 {
+		value, err := json.Marshal(d.Limits)
+		if err != nil {
+			return nil, fmt.Errorf("encode limits: %w", err)
+		}
+		all = append(all, Parameter{Value: value, VHost: vhost, Component: vhostLimits, Name: "limits"})
 	}
 	for _, p := range d.OperatorPolicies {
 		value, err := json.Marshal(policyValue{p.ApplyTo, p.Definition, p.Pattern, p.Priority})

@@ -91,6 +91,17 @@ func TestHalfWrongFileIsRefusedWithAllFaultsAndTheirPlaces(t *testing.T) {
 	)
 }
 
+func TestMoreQueuesThanTheLimitAreAFault(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const limits = `"parameters":[{"component":"vhost-limits","vhost":"/","name":"limits","value":{"max-queues":2}}]`
+	const want = "$.queues: virtual host '/' would have 3 queues, its limit is 2"
+	r.wantFaults(`{"queues":[{"name":"a","vhost":"/"},{"name":"b","vhost":"/"},{"name":"c","vhost":"/"}],`+limits+`}`, want)
+	r.importAll(`{"queues":[{"name":"a","vhost":"/"},{"name":"b","vhost":"/"}],` + limits + `}`)
+	r.wantFaults(`{"queues":[{"name":"c","vhost":"/"}]}`, want)
+	r.importAll(`{"queues":[{"name":"b","vhost":"/"}]}`)
+}
+
 func TestFaultsOfUsersAndPermissions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

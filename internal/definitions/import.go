@@ -62,23 +62,18 @@ func (c *checker) bringIn() (notes []error, err error) {
 	}
 	// 4. The rest.
 	for _, p := range c.doc.GlobalParameters {
-		if err := c.site.Broker.SetGlobalParameter(broker.Parameter{Name: p.Name, Value: p.Value}); err != nil {
+		if err := c.site.Broker.SetGlobalParameter(broker.GlobalParameter{Name: p.Name, Value: p.Value}); err != nil {
 			return notes, fmt.Errorf("import global parameter %s: %w", p.Name, err)
 		}
 	}
 	return notes, nil
 }
 
-// notes says what of the document is kept, or not even that, and has no effect.
+// notes says what of the document has no effect.
 func (d *Document) notes() (notes []error) {
 	for _, u := range d.Users {
 		if len(u.Limits) > 0 {
 			notes = append(notes, fmt.Errorf("limits of user '%s' are not kept: there are none here", u.Name))
-		}
-	}
-	for _, p := range d.Parameters {
-		if p.Component == vhostLimits {
-			notes = append(notes, fmt.Errorf("limits of virtual host '%s' are kept and have no effect", p.VHost))
 		}
 	}
 	return notes
@@ -100,7 +95,7 @@ func (d *Document) declarations() map[string]*broker.Declarations {
 			v.OperatorPolicies = append(v.OperatorPolicies, p.policy.policy())
 			continue
 		}
-		v.Parameters = append(v.Parameters, broker.Parameter{Component: p.Component, Name: p.Name, Value: p.Value})
+		v.Limits = p.limits
 	}
 	for i := range d.Policies {
 		v := in(d.Policies[i].VHost)

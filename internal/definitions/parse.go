@@ -1,7 +1,10 @@
 package definitions
 
 import (
+	"encoding/json"
 	"strings"
+
+	"github.com/duepost/duepost/internal/broker"
 )
 
 // parse reads a file about everything. What it returns has the right form and no more: names may
@@ -122,15 +125,36 @@ const (
 func (o object) parameters(of func(object) string) (all []Parameter) {
 	for _, o := range o.objects("parameters") {
 		p := Parameter{Component: o.name("component"), VHost: of(o), Name: o.name("name"),
-			Value: o.raw("value"), at: o.at, value: o.fields["value"]}
-		if p.Component == operatorPolicy {
+			at: o.at}
+		switch p.Component {
+		case operatorPolicy:
 			in := o.object("value").policy(p.VHost)
 			in.Name = p.Name
 			p.policy = &in
+		case vhostLimits:
+			p.limits = o.object("value").limits()
 		}
 		all = append(all, p)
 	}
 	return all
+}
+
+// limits reads the limits of a virtual host.
+func (o object) limits() broker.VHostLimits {
+	l := make(broker.VHostLimits)
+	for key, v := range o.fields {
+		n, ok := v.(json.Number)
+		limit, err := n.Int64()
+		if !ok || err != nil {
+			o.fault(o.at.field(key), "is %s, must be an integer", kindOf(v))
+			continue
+		}
+		l[key] = limit
+	}
+	for _, key := range l.Unknown() {
+		o.fault(o.at.field(key), "is not a limit of a virtual host")
+	}
+	return l
 }
 
 // topology reads what is in virtual hosts.
