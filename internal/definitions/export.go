@@ -78,7 +78,13 @@ func (t *Topology) add(vhost, within string, d *broker.Declarations) {
 	}
 }
 
-// parametersOf returns the parameters of a virtual host: its limits and operator policies.
+// Parameters returns the parameters of a virtual host: its limits and operator policies.
+func Parameters(v *broker.VHost) ([]Parameter, error) {
+	_, parameters, err := declarationsOf(v)
+	return parameters, err
+}
+
+// parametersOf returns the parameters among the declarations of a virtual host.
 func parametersOf(vhost string, d *broker.Declarations) ([]Parameter, error) {
 	all := []Parameter{}
 	if len(d.Limits) > 0 {

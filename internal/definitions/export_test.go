@@ -8,6 +8,7 @@ import (
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/broker"
+	"github.com/duepost/duepost/internal/policy"
 )
 
 func (r *rig) declare(d broker.Declarations) {
@@ -52,6 +53,25 @@ func TestExportOfValuesThatJSONLacks(t *testing.T) {
 	}
 	want := `{"bytes":"b","decimal":1.25,"float32":0.5,"int8":-3,"nan":"NaN","time":1700000000,"uint32":4000000000}`
 	if got := asText(t, d.Queues[0].Arguments); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestParametersAreLimitsAndOperatorPolicies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.declare(broker.Declarations{
+		Limits:           broker.VHostLimits{broker.MaxQueues: 5},
+		OperatorPolicies: []*policy.Policy{{Name: "op", Pattern: "x", Definition: policy.Definition{"max-length": int64(1)}}},
+	})
+	all, err := Parameters(r.vhost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"value":{"max-queues":5},"vhost":"/","component":"vhost-limits","name":"limits"},` +
+		`{"value":{"apply-to":"all","definition":{"max-length":1},"pattern":"x","priority":0},` +
+		`"vhost":"/","component":"operator_policy","name":"op"}]`
+	if got := asText(t, all); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
