@@ -115,10 +115,18 @@ func (c *checker) patternFaults(at place, err error) {
 	}
 }
 
-// putRecords makes users and permissions. Of a document without any it leaves no trace: who looks
-// for users later must not take it for one that had some.
-func (c *checker) putRecords() error {
+// putRecords makes users and permissions, those of the user who imports in new virtual hosts among
+// them. Of a document without any it leaves no trace: who looks for users later must not take it
+// for one that had some.
+func (c *checker) putRecords(made []string) error {
 	r := c.doc.records()
+	if c.site.User != "" {
+		var own []auth.Permission
+		for _, vhost := range made {
+			own = append(own, auth.Permission{User: c.site.User, VHost: vhost, Configure: ".*", Write: ".*", Read: ".*"})
+		}
+		r.Permissions = append(own, r.Permissions...) // of two the later counts
+	}
 	if len(r.Users)+len(r.Permissions)+len(r.TopicPermissions) == 0 {
 		return nil
 	}
@@ -148,17 +156,21 @@ func vhostOf(v *broker.VHost) VHost {
 		Description: m.Description, Tags: tags, DefaultQueueType: m.DefaultQueueType}}
 }
 
-// putVHosts makes the virtual hosts that are not there, and replaces the metadata of those that are
-// if the document says anything of it.
-func (c *checker) putVHosts() error {
+// putVHosts makes the virtual hosts that are not there, which it returns, and replaces the metadata
+// of those that are if the document says anything of it.
+func (c *checker) putVHosts() (made []string, err error) {
 	for i := range c.doc.VHosts {
 		v := &c.doc.VHosts[i]
 		if c.site.Broker.VHost(v.Name) != nil && v.Metadata == nil {
 			continue
 		}
-		if _, err := c.site.Broker.PutVHost(v.Name, v.metadata()); err != nil {
-			return err
+		created, err := c.site.Broker.PutVHost(v.Name, v.metadata())
+		if err != nil {
+			return nil, err
+		}
+		if created {
+			made = append(made, v.Name)
 		}
 	}
-	return nil
+	return made, nil
 }

@@ -14,6 +14,9 @@ type Site struct {
 	Broker  *broker.Broker
 	Users   *auth.Users
 	Version string // of the product, which an export names
+	// User imports, and may then do everything in virtual hosts that were not there before, as
+	// far as the file does not say otherwise. Empty is nobody. [rmq definitions]
+	User string
 }
 
 // Import brings in a file about everything. Its error is Faults if the file is at fault, and then
@@ -39,11 +42,12 @@ func (c *checker) bringIn() (notes []error, err error) {
 		return nil, c.faults
 	}
 	// 1. Virtual hosts, before those who may enter them.
-	if err := c.putVHosts(); err != nil {
+	made, err := c.putVHosts()
+	if err != nil {
 		return nil, fmt.Errorf("import virtual hosts: %w", err)
 	}
 	// 2. Users and permissions, all at once.
-	if err := c.putRecords(); err != nil {
+	if err := c.putRecords(made); err != nil {
 		return nil, fmt.Errorf("import users: %w", err)
 	}
 	// 3. What is in each virtual host, all at once.

@@ -87,6 +87,23 @@ func TestImportMakesItsOwnVHostsAndUsers(t *testing.T) {
 	}
 }
 
+func TestWhoImportsMayDoEverythingInNewVHosts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.importAll(`{"users":[{"name":"admin","tags":"administrator"}],"vhosts":[{"name":"old"}]}`)
+	r.Site.User = "admin"
+	r.importAll(`{"vhosts":[{"name":"old"},{"name":"new"},{"name":"said"}],
+		"permissions":[{"user":"admin","vhost":"said","configure":"","write":"","read":"only"}]}`)
+	for vhost, want := range map[string]bool{"old": false, "new": true, "said": false} {
+		if got := r.Users.Rights("admin", vhost).MayConfigure("q"); got != want {
+			t.Errorf("%s: may configure %t, want %t", vhost, got, want)
+		}
+	}
+	if !r.Users.Rights("admin", "said").MayRead("only") {
+		t.Error("what the file says of the user does not count")
+	}
+}
+
 func TestQueuesGetTheDefaultTypeOfTheirVHost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
