@@ -84,6 +84,7 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 		if q.logged {
 			batch.Delete(queueDefinition(v.name, q.name))
 			batch.DropQueue(q.id)
+			q.forgetLevels(batch)
 		}
 	}
 	var lsn store.LSN

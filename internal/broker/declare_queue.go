@@ -155,6 +155,9 @@ func newQueue(v *VHost, spec *QueueSpec) *Queue {
 		bindings:   make(map[bindingKey]*binding),
 	}
 	q.index.spare = &v.broker.blocks
+	if n, ok := amqp.AsInt(spec.Args[argMaxPriority]); ok {
+		q.index.setPriorities(int(n))
+	}
 	if q.name != "" { // else it is for parking
 		q.policies = v.matchLocked(q.name, q.policyKind())
 	}

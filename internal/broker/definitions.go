@@ -29,6 +29,7 @@ const (
 	orphanPrefix   = "orphan/"
 	parkPrefix     = "park/"
 	cleanPrefix    = "clean/"
+	levelPrefix    = "level/"
 	flagDurable    = 1 << 0 // flags of exchanges and queues
 	flagAutoDelete = 1 << 1
 	flagInternal   = 1 << 2
@@ -60,6 +61,11 @@ func cleanDefinition(id uint32) string {
 	return string(binary.BigEndian.AppendUint32([]byte(cleanPrefix), id))
 }
 
+func levelDefinition(id uint32, priority int) string {
+	b := binary.BigEndian.AppendUint32([]byte(levelPrefix), id)
+	return string(append(b, byte(priority)))
+}
+
 func bindingDefinition(vhost string, k *bindingKey) string {
 	kind := byte('q')
 	if k.toExchange {
@@ -78,6 +84,14 @@ func encodeID(id uint32) []byte {
 
 func encodePosition(pos uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{definitionVersion}, pos)
+}
+
+func encodePositions(all []uint64) []byte {
+	b := []byte{definitionVersion}
+	for _, pos := range all {
+		b = binary.BigEndian.AppendUint64(b, pos)
+	}
+	return b
 }
 
 func encodeExchange(x *Exchange) ([]byte, error) {

@@ -176,7 +176,7 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 	}
 	transient := 0
 	for _, q := range r.route.queues {
-		at := place{queue: q, pos: q.reserve(), logged: q.logged && m.Persistent}
+		at := place{queue: q, pos: q.reserve(m.Props), logged: q.logged && m.Persistent}
 		r.places = append(r.places, at)
 		if at.logged {
 			o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})
@@ -227,7 +227,7 @@ func (b *Broker) planParking(x *Exchange, rec *store.Record, o *delay.Outcome, p
 		o.RetryAt = o.Arrived + parkRetry
 		return
 	}
-	at := place{queue: q, pos: q.reserve(), logged: true}
+	at := place{queue: q, pos: q.reserve(nil), logged: true}
 	b.release.places = append(b.release.places, at)
 	p.stored = stored{body: len(rec.Body), arrived: o.Arrived, ttl: noTTL}
 	o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})

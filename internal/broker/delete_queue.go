@@ -144,7 +144,7 @@ func (q *Queue) dropAll() {
 			refs = append(refs, e.ref)
 		}
 	})
-	q.index = index{spare: q.index.spare}
+	q.index.clear()
 	q.expires, q.zero, q.stuck = nil, nil, nil
 	q.mu.Unlock()
 	for _, ref := range refs {

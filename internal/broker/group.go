@@ -48,7 +48,7 @@ func (g *group) enqueue(m *store.Message, queues []*Queue) (err error) {
 		g.arrivals = append(g.arrivals, arrival{})
 	}
 	a := &g.arrivals[len(g.arrivals)-1]
-	a.placement.reserve(queues, m.Persistent)
+	a.placement.reserve(queues, m)
 	a.stored = stored{body: len(m.Body), arrived: m.Arrived, ttl: m.TTL}
 	a.index = -1
 	if len(a.placement.targets) > 0 {

@@ -53,5 +53,5 @@ func (q *Queue) relocate(pos uint64, from, to store.Ref) (held bool) {
 
 // isReservedLocked reports whether a position was handed out and neither pushed nor abandoned.
 func (q *Queue) isReservedLocked(pos uint64) bool {
-	return pos < q.next.Load() && !q.index.wasBorn(pos)
+	return q.isHandedOut(pos) && !q.index.wasBorn(pos)
 }

@@ -14,7 +14,7 @@ func TestOwnerKnowsReservedHeldAndGone(t *testing.T) {
 	if r.Holds(q.id, 0) || r.Holds(12345, 0) || r.Relocate(12345, 0, from, to) {
 		t.Error("what was never handed out is held")
 	}
-	pos := q.reserve()
+	pos := q.reserve(nil)
 	if !r.Holds(q.id, pos) || !r.Relocate(q.id, pos, from, to) {
 		t.Error("a reserved position is not held")
 	}
@@ -38,7 +38,7 @@ func TestOwnerKnowsReservedHeldAndGone(t *testing.T) {
 	if r.Holds(q.id, pos) || r.Relocate(q.id, pos, back, to) {
 		t.Error("a settled message is held")
 	}
-	lost := q.reserve()
+	lost := q.reserve(nil)
 	q.abandon(lost)
 	if r.Holds(q.id, lost) {
 		t.Error("an abandoned position is held")

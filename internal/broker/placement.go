@@ -18,12 +18,12 @@ type placement struct {
 }
 
 // reserve takes a place in each queue.
-func (p *placement) reserve(queues []*Queue, persistent bool) {
+func (p *placement) reserve(queues []*Queue, m *store.Message) {
 	p.places = p.places[:0]
 	p.targets = p.targets[:0]
 	p.transient = 0
 	for _, q := range queues {
-		at := place{queue: q, pos: q.reserve(), logged: q.logged && persistent}
+		at := place{queue: q, pos: q.reserve(m.Props), logged: q.logged && m.Persistent}
 		p.places = append(p.places, at)
 		if at.logged {
 			p.targets = append(p.targets, store.Target{Queue: q.id, Pos: at.pos})

@@ -167,7 +167,7 @@ func (p *Publisher) store() (Result, error) {
 	if len(queues) == 0 {
 		return r, nil
 	}
-	p.placement.reserve(queues, p.record.Persistent)
+	p.placement.reserve(queues, &p.record)
 	lsn, err := p.broker.enqueue(&p.placement, &p.record)
 	if err != nil {
 		return p.failed(err)

@@ -38,7 +38,7 @@ type Queue struct {
 
 	mu sync.Mutex // guards all below
 
-	index      index
+	index      messages
 	delivered  uint64     // nothing from here on was ever delivered
 	expires    expiryHeap // of messages with a TTL of their own
 	disordered bool       // some of them are there because the clock was set back
@@ -94,9 +94,6 @@ func (q *Queue) Consumers() int {
 	return len(q.consumers)
 }
 
-// reserve hands out a position. Each must be given to push or abandon.
-func (q *Queue) reserve() uint64 { return q.next.Add(1) - 1 }
-
 // abandon gives up a reserved position, because the message could not be stored.
 func (q *Queue) abandon(pos uint64) {
 	q.mu.Lock()
@@ -147,7 +144,7 @@ func (q *Queue) push(pos uint64, e entry, ttl int64, known *store.Record) {
 // hasWorkLocked reports whether a dispatch may do something that nobody else will do.
 func (q *Queue) hasWorkLocked(s *queueSettings) bool {
 	return !q.dispatching && q.index.ready > 0 &&
-		(len(q.active) > 0 || len(q.zero) > 0 || s.isExceeded(&q.index))
+		(len(q.active) > 0 || len(q.zero) > 0 || s.isExceeded(&q.index.index))
 }
 
 // followLocked corrects the reference of a message that was relocated before it was pushed.

@@ -140,7 +140,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 		}
 		e := q.index.hold(pos)
 		claimed += min(e.ref.Len, claimBytes)
-		q.delivered = max(q.delivered, pos+1)
+		q.noteDeliveredLocked(pos)
 		d.claims = append(d.claims, claim{
 			pos: pos, ref: e.ref, consumer: c,
 			redelivered: e.has(flagRedelivered), deliveries: e.deliveries(),
@@ -150,7 +150,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 		return // there may be credit for more: the next round looks
 	}
 	q.expireZeroLocked(d)
-	for len(d.overflow) < claimBatch && s.isExceeded(&q.index) {
+	for len(d.overflow) < claimBatch && s.isExceeded(&q.index.index) {
 		pos, _ := q.index.nextReady()
 		q.index.hold(pos)
 		d.overflow = append(d.overflow, pos)

@@ -47,7 +47,7 @@ func (q *Queue) take() (pos uint64, e entry, left int, ok bool) {
 		return 0, entry{}, 0, false
 	}
 	e = *q.index.hold(pos)
-	q.delivered = max(q.delivered, pos+1)
+	q.noteDeliveredLocked(pos)
 	return pos, e, q.index.ready, true
 }
 

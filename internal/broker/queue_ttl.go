@@ -31,7 +31,7 @@ func (q *Queue) expireLocked(d *dispatch, s *queueSettings) {
 		return
 	}
 	for len(d.expired) < claimBatch {
-		pos, ok := q.index.nextReady()
+		pos, ok := q.index.longestReady()
 		if !ok {
 			return
 		}
@@ -100,7 +100,7 @@ func (q *Queue) hasOverdueLocked(s *queueSettings) bool {
 	if len(q.expires) > 0 && q.expires[0].at <= now {
 		return true
 	}
-	pos, ok := q.index.nextReady()
+	pos, ok := q.index.longestReady()
 	return ok && s.ttl >= 0 && q.index.at(pos).arrivedMillis()+s.ttl <= now
 }
 
@@ -121,7 +121,7 @@ func (q *Queue) armLocked() {
 		q.armForLocked(q.expires[0].at)
 	}
 	if s.ttl >= 0 {
-		if pos, ok := q.index.nextReady(); ok {
+		if pos, ok := q.index.longestReady(); ok {
 			q.armForLocked(q.index.at(pos).arrivedMillis() + s.ttl)
 		}
 	}

@@ -15,7 +15,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 	if found == nil {
 		found = new(store.Recovery)
 	}
-	r := recovery{broker: b, definitions: found.Definitions, delivered: make(map[uint32]uint64)}
+	r := recovery{broker: b, definitions: found.Definitions, delivered: make(map[uint32][]uint64)}
 	passes := [...]struct {
 		prefix string
 		take   func(key string, d *definition) error
@@ -32,6 +32,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 		{bindingPrefix, r.binding},
 		{orphanPrefix, r.orphan},
 		{cleanPrefix, r.clean},
+		{levelPrefix, r.level},
 	}
 	for _, p := range passes {
 		if err := r.pass(p.prefix, p.take); err != nil {
@@ -47,6 +48,9 @@ func (b *Broker) recover(found *store.Recovery) error {
 	}
 	for i := range found.Queues {
 		r.messages(&found.Queues[i])
+	}
+	for _, q := range b.queues {
+		q.resumeLevels()
 	}
 	if len(r.delivered) == 0 { // there was no orderly stop
 		b.release.doubtful = b.nowMillis()
@@ -67,8 +71,8 @@ func (b *Broker) recover(found *store.Recovery) error {
 type recovery struct {
 	broker      *Broker
 	definitions []store.Definition
-	delivered   map[uint32]uint64 // by queue id, see clean
-	batch       store.Batch       // what is to be forgotten
+	delivered   map[uint32][]uint64 // by queue id, see clean
+	batch       store.Batch         // what is to be forgotten
 	restored    int
 }
 
@@ -246,8 +250,26 @@ func (r *recovery) orphan(key string, d *definition) error {
 func (r *recovery) clean(key string, d *definition) error {
 	k := definition{rest: []byte(key)}
 	d.version()
-	r.delivered[k.uint32()] = d.position()
+	positions := []uint64{d.position()}
+	for len(d.rest) > 0 && !d.bad {
+		positions = append(positions, d.position())
+	}
+	r.delivered[k.uint32()] = positions
 	r.batch.Delete(cleanPrefix + key)
+	return nil
+}
+
+// level reads up to where positions of a priority may have been handed out.
+func (r *recovery) level(key string, d *definition) error {
+	k := definition{rest: []byte(key)}
+	d.version()
+	id, priority, end := k.uint32(), int(k.byte()), d.position()
+	q := r.broker.queues[id]
+	if q == nil || priority >= len(q.index.levels) {
+		r.batch.Delete(levelPrefix + key)
+		return nil
+	}
+	q.index.levels[priority].end.Store(end)
 	return nil
 }
 
@@ -265,19 +287,21 @@ func (r *recovery) messages(found *store.RecoveredQueue) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delivered, clean := r.delivered[found.ID]
+	delivered := r.delivered[found.ID]
 	for i := range found.Entries {
 		f := &found.Entries[i]
 		e := newEntry(f.Ref, int(f.Ref.Len), f.Arrived, flagLogged)
-		if !clean || f.Pos < delivered {
+		if wasDelivered(f.Pos, delivered) {
 			e.set(flagRedelivered)
-			q.delivered = f.Pos + 1
+			q.noteDeliveredLocked(f.Pos)
 		}
 		q.index.restore(f.Pos, e)
 		q.restoreExpiryLocked(f)
 	}
 	r.restored += len(found.Entries)
-	q.next.Store(q.index.resume(found.Next))
+	if q.index.levels == nil {
+		q.next.Store(q.index.resume(found.Next))
+	}
 	q.armLocked()
 }
 
@@ -300,7 +324,7 @@ func (b *Broker) noteCleanStop() error {
 	defer b.mu.RUnlock()
 	var batch store.Batch
 	for id, q := range b.queues {
-		batch.Put(cleanDefinition(id), encodePosition(q.deliveredUpTo()))
+		batch.Put(cleanDefinition(id), encodePositions(q.deliveredUpTo()))
 	}
 	lsn, err := b.store.Commit(&batch)
 	switch {
@@ -313,9 +337,24 @@ func (b *Broker) noteCleanStop() error {
 	return b.wait(lsn)
 }
 
-// deliveredUpTo returns a position such that nothing from there on was delivered before.
-func (q *Queue) deliveredUpTo() uint64 {
+// wasDelivered reports whether a message may have been delivered before the start, by what was
+// noted at an orderly stop; nil if there was none.
+func wasDelivered(pos uint64, upTo []uint64) bool {
+	p := priorityOf(pos)
+	return p >= len(upTo) || withoutPriority(pos) < upTo[p]
+}
+
+// deliveredUpTo returns, for each priority, a position such that nothing from there on was
+// delivered before.
+func (q *Queue) deliveredUpTo() []uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.delivered
+	if q.index.levels == nil {
+		return []uint64{q.delivered}
+	}
+	upTo := make([]uint64, len(q.index.levels))
+	for i := range upTo {
+		upTo[i] = q.index.levels[i].delivered
+	}
+	return upTo
 }

@@ -1,0 +1,283 @@
+package broker
+
+import (
+	"sync/atomic"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/store"
+)
+
+// priorityShift is where in a position the priority begins. So the order of a queue's messages is
+// in their positions and comes back with them after a restart, without reading any message. Bit 63
+// is left free; see byQueueTTL.
+const priorityShift = 54
+
+func priorityOf(pos uint64) int { return int(pos >> priorityShift) }
+
+// withoutPriority is the position among those of its priority.
+func withoutPriority(pos uint64) uint64 { return pos & (1<<priorityShift - 1) }
+
+// messages are those of a queue, by position. Those of a queue with x-max-priority have an index
+// for each priority; the embedded one then has nothing but the counters over all.
+// [rmq priority queues]
+type messages struct {
+	index
+	levels []level // by priority; nil in a plain queue
+}
+
+// level is what a queue knows of one priority.
+type level struct {
+	index
+	next      atomic.Uint64 // position of the next message, without priority
+	end       atomic.Uint64 // no position from here on is handed out before the store knows
+	delivered uint64        // nothing from here on was ever delivered
+}
+
+// positionBlock is how many positions of a priority are reserved at once. The store knows the end
+// of the block before one of it is handed out, so that none is used twice: after a restart it
+// tells only the highest position of all priorities.
+const positionBlock = 1 << 20
+
+// setPriorities makes it a queue with priorities from 0 to highest.
+func (m *messages) setPriorities(highest int) {
+	m.levels = make([]level, highest+1)
+	for i := range m.levels {
+		m.levels[i].spare = m.spare
+	}
+}
+
+// clear forgets all messages.
+func (m *messages) clear() {
+	m.index = index{spare: m.spare}
+	for i := range m.levels {
+		m.levels[i].index = index{spare: m.spare}
+	}
+}
+
+// reserve hands out a position for a message with these properties. Each must be given to push or
+// abandon.
+func (q *Queue) reserve(props []byte) uint64 {
+	if q.index.levels == nil {
+		return q.next.Add(1) - 1
+	}
+	var p amqp.Properties
+	priority := 0
+	if p.Decode(props) == nil && p.Has(amqp.FlagPriority) {
+		priority = min(int(p.Priority), len(q.index.levels)-1)
+	}
+	l := &q.index.levels[priority]
+	n := l.next.Add(1) - 1
+	if n >= l.end.Load() && q.logged {
+		q.extend(priority, n)
+	}
+	return uint64(priority)<<priorityShift | n
+}
+
+// extend makes the store know that positions of a priority up to n are in use.
+func (q *Queue) extend(priority int, n uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.index.levels[priority]
+	if n < l.end.Load() || q.deleted {
+		return
+	}
+	var b store.Batch
+	b.Put(levelDefinition(q.id, priority), encodePosition(n+positionBlock))
+	if _, err := q.broker.store.Commit(&b); err == nil { // else it takes no message either
+		l.end.Store(n + positionBlock)
+	}
+}
+
+// forgetLevels puts the end of what extend made known into a batch.
+func (q *Queue) forgetLevels(b *store.Batch) {
+	for i := range q.index.levels {
+		if q.index.levels[i].end.Load() > 0 {
+			b.Delete(levelDefinition(q.id, i))
+		}
+	}
+}
+
+// isHandedOut reports whether reserve has returned a position.
+func (q *Queue) isHandedOut(pos uint64) bool {
+	if q.index.levels == nil {
+		return pos < q.next.Load()
+	}
+	l := q.index.level(pos)
+	return l != nil && withoutPriority(pos) < l.next.Load()
+}
+
+// noteDeliveredLocked says that a message was taken.
+func (q *Queue) noteDeliveredLocked(pos uint64) {
+	if q.index.levels == nil {
+		q.delivered = max(q.delivered, pos+1)
+		return
+	}
+	l := q.index.level(pos)
+	l.delivered = max(l.delivered, withoutPriority(pos)+1)
+}
+
+// level returns what is known of a position's priority, or nil if there is no such.
+func (m *messages) level(pos uint64) *level {
+	if p := priorityOf(pos); p < len(m.levels) {
+		return &m.levels[p]
+	}
+	return nil
+}
+
+// below is the index that a position of a queue with priorities is in.
+func (m *messages) below(pos uint64) (*index, uint64) {
+	return &m.levels[priorityOf(pos)].index, withoutPriority(pos)
+}
+
+// What follows does to the index of a position's priority what index does by itself, and keeps
+// the counters.
+
+func (m *messages) put(pos uint64, e entry) {
+	if m.levels == nil {
+		m.index.put(pos, e)
+		return
+	}
+	x, n := m.below(pos)
+	x.put(n, e)
+	m.ready++
+	m.readyBytes += int64(e.body)
+}
+
+func (m *messages) abandon(pos uint64) {
+	if m.levels == nil {
+		m.index.abandon(pos)
+		return
+	}
+	x, n := m.below(pos)
+	x.abandon(n)
+}
+
+func (m *messages) at(pos uint64) *entry {
+	if m.levels == nil {
+		return m.index.at(pos)
+	}
+	if m.level(pos) == nil {
+		return nil
+	}
+	x, n := m.below(pos)
+	return x.at(n)
+}
+
+func (m *messages) isHeld(pos uint64) bool {
+	if m.levels == nil {
+		return m.index.isHeld(pos)
+	}
+	if m.level(pos) == nil {
+		return false
+	}
+	x, n := m.below(pos)
+	return x.isHeld(n)
+}
+
+// nextReady returns the first ready position of the highest priority that has one.
+func (m *messages) nextReady() (pos uint64, ok bool) {
+	if m.levels == nil {
+		return m.index.nextReady()
+	}
+	for i := len(m.levels) - 1; i >= 0 && m.ready > 0; i-- {
+		if n, ok := m.levels[i].nextReady(); ok {
+			return uint64(i)<<priorityShift | n, true
+		}
+	}
+	return 0, false
+}
+
+// longestReady returns the ready position that has been in the queue longest: that of which a TTL
+// of the queue ends first.
+func (m *messages) longestReady() (pos uint64, ok bool) {
+	if m.levels == nil {
+		return m.index.nextReady()
+	}
+	var arrived int64
+	for i := range m.levels {
+		n, found := m.levels[i].nextReady()
+		if !found {
+			continue
+		}
+		if at := m.levels[i].at(n).arrivedMillis(); !ok || at < arrived {
+			pos, ok, arrived = uint64(i)<<priorityShift|n, true, at
+		}
+	}
+	return pos, ok
+}
+
+func (m *messages) hold(pos uint64) *entry {
+	if m.levels == nil {
+		return m.index.hold(pos)
+	}
+	x, n := m.below(pos)
+	e := x.hold(n)
+	m.ready--
+	m.held++
+	m.readyBytes -= int64(e.body)
+	m.heldBytes += int64(e.body)
+	return e
+}
+
+func (m *messages) unhold(pos uint64) *entry {
+	if m.levels == nil {
+		return m.index.unhold(pos)
+	}
+	x, n := m.below(pos)
+	e := x.unhold(n)
+	m.held--
+	m.ready++
+	m.heldBytes -= int64(e.body)
+	m.readyBytes += int64(e.body)
+	return e
+}
+
+func (m *messages) remove(pos uint64) entry {
+	if m.levels == nil {
+		return m.index.remove(pos)
+	}
+	x, n := m.below(pos)
+	e := x.remove(n)
+	m.held--
+	m.heldBytes -= int64(e.body)
+	return e
+}
+
+func (m *messages) restore(pos uint64, e entry) {
+	if m.levels == nil {
+		m.index.restore(pos, e)
+		return
+	}
+	x, n := m.below(pos)
+	x.restore(n, e)
+	m.ready++
+	m.readyBytes += int64(e.body)
+}
+
+func (m *messages) all(visit func(pos uint64, e *entry, held bool)) {
+	if m.levels == nil {
+		m.index.all(visit)
+		return
+	}
+	for i := range m.levels {
+		m.levels[i].all(func(n uint64, e *entry, held bool) {
+			visit(uint64(i)<<priorityShift|n, e, held)
+		})
+	}
+}
+
+func (m *messages) wasBorn(pos uint64) bool {
+	if m.levels == nil {
+		return m.index.wasBorn(pos)
+	}
+	x, n := m.below(pos)
+	return x.wasBorn(n)
+}
+
+// resumeLevels says that positions go on, after a restart, behind what the store was told of.
+func (q *Queue) resumeLevels() {
+	for i := range q.index.levels {
+		l := &q.index.levels[i]
+		l.next.Store(l.resume(l.end.Load()))
+	}
+}
