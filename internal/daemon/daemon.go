@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/duepost/duepost/internal/auth"
 	"github.com/duepost/duepost/internal/broker"
@@ -25,6 +26,9 @@ type Daemon struct {
 	cfg  config.Config
 	disk store.FS
 	log  *slog.Logger
+
+	node  string    // its name for tools
+	began time.Time // when it was started
 
 	store  *store.Store
 	users  *auth.Users
@@ -59,7 +63,10 @@ func startOn(disk store.FS, cfg config.Config, log *slog.Logger) (*Daemon, error
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{cfg: cfg, disk: disk, log: log.With("part", "daemon"), broken: make(chan error, 1)}
+	d := &Daemon{
+		cfg: cfg, disk: disk, log: log.With("part", "daemon"), node: nodeName(), began: time.Now(),
+		broken: make(chan error, 1),
+	}
 	d.space.changed = make(chan struct{}, 1)
 	d.setPhase(httpapi.Starting, "opening the data directory")
 	if err := d.start(log); err != nil {

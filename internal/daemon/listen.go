@@ -88,7 +88,7 @@ func (d *Daemon) serveHTTP(log *slog.Logger) {
 	if d.ports.http == nil {
 		return
 	}
-	d.http = httpapi.NewServer(httpapi.New(httpapi.Config{Health: d.Health, Logger: log}))
+	d.http = httpapi.NewServer(httpapi.New(httpapi.Config{Health: d.Health, Parts: d.parts, Logger: log}))
 	d.serving.Go(func() { d.noteBroken(d.http.Serve(d.ports.http)) })
 }
 

@@ -164,6 +164,11 @@ func (c *checker) putVHosts() (made []string, err error) {
 		if c.site.Broker.VHost(v.Name) != nil && v.Metadata == nil {
 			continue
 		}
+		if c.site.Broker.VHost(v.Name) == nil {
+			if err := c.site.Users.ForgetVHost(v.Name); err != nil {
+				return nil, err
+			}
+		}
 		created, err := c.site.Broker.PutVHost(v.Name, v.metadata())
 		if err != nil {
 			return nil, err

@@ -39,9 +39,9 @@ func TestHealthz(t *testing.T) {
 func TestUnknownPlace(t *testing.T) {
 	t.Parallel()
 	a := New(Config{Health: func() Health { return Health{Status: Ready} }})
-	code, body := answer(a, http.MethodGet, "/api/overview")
-	if want := `{"error":"not_found","reason":"there is nothing at /api/overview"}`; code != 404 || body != want {
-		t.Errorf("GET /api/overview = %d %s, want 404 %s", code, body, want)
+	code, body := answer(a, http.MethodGet, "/api/nothing")
+	if want := `{"error":"Object Not Found","reason":"Not Found"}`; code != 404 || body != want {
+		t.Errorf("GET /api/nothing = %d %s, want 404 %s", code, body, want)
 	}
 }
 

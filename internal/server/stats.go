@@ -2,9 +2,12 @@ package server
 
 import (
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/broker"
 )
 
 // Traffic is what went through one connection or all of them.
@@ -125,6 +128,17 @@ type ChannelInfo struct {
 	Consumers      int
 	Unacknowledged int // deliveries that wait for an ack
 	Prefetch       int // of the channel, 0 for no limit
+	Subscriptions  []ConsumerInfo
+}
+
+// ConsumerInfo describes one consumer for an operator.
+type ConsumerInfo struct {
+	Tag       string
+	Queue     string // "" for direct replies
+	NoAck     bool
+	Exclusive bool
+	Prefetch  int // 0 for no limit
+	Args      amqp.Table
 }
 
 func (c *conn) counts() *tally {
@@ -177,5 +191,19 @@ func (ch *channel) info() ChannelInfo {
 		Consumers:      len(ch.consumers),
 		Unacknowledged: ch.window.live,
 		Prefetch:       int(ch.limit.Load()),
+		Subscriptions:  ch.subscriptionsLocked(),
 	}
+}
+
+func (ch *channel) subscriptionsLocked() []ConsumerInfo {
+	var infos []ConsumerInfo
+	for tag, k := range ch.consumers {
+		info := ConsumerInfo{Tag: tag, NoAck: k.noAck, Prefetch: int(k.prefetch)}
+		if c, ok := k.handle.(*broker.Consumer); ok {
+			info.Queue, info.Exclusive, info.Args = c.Queue().Name(), c.Exclusive(), c.Arguments()
+		}
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b ConsumerInfo) int { return strings.Compare(a.Tag, b.Tag) })
+	return infos
 }

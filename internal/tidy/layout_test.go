@@ -59,7 +59,7 @@ func layout() map[string][]string {
 		"internal/gateway":     internal("amqp", "headers", "wire"),
 		"internal/config":      {},
 		"internal/dashboard":   {},
-		"internal/httpapi":     internal("amqp", "auth", "broker", "dashboard", "definitions", "delay", "policy"),
+		"internal/httpapi":     internal("amqp", "auth", "broker", "dashboard", "definitions", "delay", "policy", "server"),
 		"internal/daemon": with(internal("amqp", "auth", "broker", "config", "dashboard", "definitions", "delay", "gateway",
 			"httpapi", "relay", "server", "store"), xSys),
 	}

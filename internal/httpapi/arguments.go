@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/duepost/duepost/internal/amqp"
+)
+
+// plainNumbers makes int64 and float64 of the numbers in what JSON held: integers stay integers.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return v.String() // too large for any: let it be refused as a text
+		}
+		return f
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = plainNumbers(e)
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, e := range v {
+			m[key] = plainNumbers(e)
+		}
+		return m
+	}
+	return v
+}
+
+// table makes arguments of a JSON object.
+func table(m map[string]any) amqp.Table {
+	t := make(amqp.Table, len(m))
+	for key, v := range m {
+		t[key] = argument(plainNumbers(v))
+	}
+	return t
+}
+
+func argument(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return table(v)
+	case []any:
+		for i, e := range v {
+			v[i] = argument(e)
+		}
+	}
+	return v
+}
+
+// plainTable makes a JSON object of arguments.
+func plainTable(t amqp.Table) object {
+	o := make(object, len(t))
+	for key, v := range t {
+		o[key] = plain(v)
+	}
+	return o
+}
+
+func plain(v any) any {
+	switch v := v.(type) {
+	case amqp.Table:
+		return plainTable(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = plain(e)
+		}
+		return list
+	case []byte:
+		return string(v)
+	case time.Time:
+		return v.Unix()
+	case amqp.Decimal:
+		return float64(v.Value) / math.Pow10(int(v.Scale))
+	case float32:
+		return plain(float64(v))
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil // JSON has none of these
+		}
+	}
+	return v
+}

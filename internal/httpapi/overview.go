@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// rabbitVersion is the version of RabbitMQ whose API this is. Clients choose by it what to ask.
+const rabbitVersion = "3.10.8"
+
+func clusterName(c *call) (any, error) { return object{"name": c.Node}, nil }
+
+func overview(c *call) (any, error) {
+	visible, err := c.visible()
+	if err != nil {
+		return nil, err
+	}
+	ready, unacknowledged, queues, exchanges := 0, 0, 0, 0
+	for _, v := range visible {
+		exchanges += len(v.ExchangeStates())
+		for _, q := range v.QueueStates() {
+			queues++
+			ready += q.Ready
+			unacknowledged += q.Unacknowledged
+		}
+	}
+	connections := c.connections()
+	channels, consumers := 0, 0
+	for _, info := range connections {
+		channels += len(info.Channels)
+		for _, ch := range info.Channels {
+			consumers += ch.Consumers
+		}
+	}
+	return object{
+		"management_version": rabbitVersion, "rabbitmq_version": rabbitVersion,
+		"product_name": "Duepost", "product_version": c.Version, "cluster_name": c.Node, "node": c.Node,
+		"erlang_version": "", "erlang_full_version": "Go " + runtime.Version(),
+		"rates_mode": "none", "disable_stats": false, "enable_queue_totals": true,
+		"exchange_types": exchangeTypes(), "listeners": c.listenerObjects(), "contexts": []any{},
+		"message_stats": object{}, "statistics_db_event_queue": 0,
+		"queue_totals": object{
+			"messages": ready + unacknowledged, "messages_ready": ready, "messages_unacknowledged": unacknowledged,
+		},
+		"object_totals": object{
+			"channels": channels, "connections": len(connections), "consumers": consumers,
+			"exchanges": exchanges, "queues": queues,
+		},
+	}, nil
+}
+
+func exchangeTypes() []object {
+	var types []object
+	for _, name := range []string{"direct", "fanout", "headers", "topic", "x-delayed-message"} {
+		types = append(types, object{"name": name, "description": "exchange type " + name, "enabled": true})
+	}
+	return types
+}
+
+func (c *call) listenerObjects() []object {
+	all := []object{}
+	for _, l := range c.Listeners {
+		all = append(all, object{"node": c.Node, "protocol": l.Protocol, "ip_address": l.IP, "port": l.Port})
+	}
+	return all
+}
+
+func listNodes(c *call) (any, error) { return rows{c.nodeObject()}, nil }
+
+func showNode(c *call) (any, error) {
+	if c.name("node") != c.Node {
+		return nil, notFound()
+	}
+	return c.nodeObject(), nil
+}
+
+func (c *call) nodeObject() object {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return object{
+		"name": c.Node, "running": true, "type": "disc", "os_pid": strconv.Itoa(os.Getpid()),
+		"uptime": time.Since(c.Began).Milliseconds(), "processors": runtime.NumCPU(),
+		"mem_used": memory.Sys - memory.HeapReleased, "mem_alarm": false,
+		"disk_free_alarm": c.Server.Stats().Blocked, "partitions": []any{}, "rates_mode": "none",
+		"exchange_types": exchangeTypes(), "applications": []any{}, "contexts": []any{},
+	}
+}
