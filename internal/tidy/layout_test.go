@@ -40,7 +40,7 @@ func layout() map[string][]string {
 		".":      with(internal("amqp", "headers"), amqpClient),
 		"ladder": {""}, "once": {""}, "outbox": {""}, "sweep": {""},
 		"duepostest": with(internal("config", "daemon")),
-		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "headers", "httpapi", "load"),
+		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "headers", "httpapi", "load", "store", "storebench"),
 			"", amqpClient, kong, hdr),
 		"internal/amqp": {}, "internal/requirement": {}, "internal/tidy": {},
 		"internal/auth":        internal("pattern", "store"),
@@ -53,6 +53,7 @@ func layout() map[string][]string {
 		"internal/definitions": internal("amqp", "auth", "broker", "pattern", "policy"),
 		"internal/broker":      internal("amqp", "headers", "delay", "policy", "store"),
 		"internal/server":      internal("amqp", "wire", "broker", "auth", "store"), // of store only LSN and Waiter
+		"internal/storebench":  with(internal("store"), xSys),
 		"internal/load":        with(internal("amqp", "headers"), amqpClient, hdr),
 		"internal/demo":        with(internal("config", "daemon"), amqpClient),
 		"internal/relay":       with(internal("amqp", "headers"), amqpClient),
