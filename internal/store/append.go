@@ -46,6 +46,7 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 	g := l.active()
 	g.live.Add(int64(size))
 	g.pins.Add(1)
+	g.delayed++
 	lsn := l.lsn
 	l.mu.Unlock()
 	ref.Len = uint32(size)

@@ -49,6 +49,7 @@ type Move struct {
 	exchange uint32
 	fromRun  bool
 	dropped  bool // its exchange
+	from     *segment
 }
 
 // Append adds a ready message; see Store.Append.

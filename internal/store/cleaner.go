@@ -39,6 +39,7 @@ type cleaner struct {
 	held   []Target
 	moved  []movedEntry // of seg, by offset
 	plan   []planned    // scratch of flushes
+	spare  []planned
 	move   Move         // scratch
 	second bool         // pass
 	first  LSN          // of seg
@@ -195,6 +196,16 @@ func (c *cleaner) clean(g *segment) error {
 	g.pins.Wait()
 	if err := c.emptyFresh(g); err != nil {
 		return err
+	}
+	if c.isSpent(g) {
+		if err := c.logStates(); err != nil {
+			return err
+		}
+		if err := c.waitDurable(); err != nil {
+			return err
+		}
+		c.retire()
+		return nil
 	}
 	b, err := c.content(g)
 	if err != nil {

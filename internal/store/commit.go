@@ -52,6 +52,7 @@ func (b *Batch) prepareEnds(s *Store) error {
 		ok = m.Key == fl.key
 		m.Ref, m.exchange, m.fromRun = fl.ref, fl.exchange, fl.from.run != nil
 		m.dropped = fl.dropped
+		m.from = fl.from.holder()
 	}
 	x.mu.Unlock()
 	if !ok {
@@ -180,10 +181,7 @@ func (b *Batch) pin(g *segment, o *op, ref Ref) {
 // movedLocked notes in which queues a delayed record is now, or how far its run
 // is consumed.
 func (l *log) movedLocked(m *Move) {
-	g := l.segs.Load().get(m.Ref.File)
-	if g == nil {
-		return
-	}
+	g := m.from
 	if g.run != nil {
 		g.run.state.done = max(g.run.state.done, afterRecord(m.Ref.Off, m.Ref.Len))
 		g.run.state.take(m.exchange, m.Ref.Len)
@@ -211,7 +209,7 @@ func (b *Batch) applied(s *Store, o *op) {
 			b.Refs[o.index] = m.Ref
 		}
 		if m.Holds != 1 {
-			s.log.addLive(m.Ref, m.Holds-1)
+			s.log.addLiveTo(m.from, m.Holds-1, m.Ref.Len)
 		}
 		x.landLocked()
 	case kindDropExchange:

@@ -37,6 +37,7 @@ type flush struct {
 	c      *cleaner
 	segs   []*segment
 	images [][]byte
+	read   []bool // which of images came from the disk
 	mapped [][]byte // those of images that are to be unmapped
 	list   []planned
 	bytes  int64
@@ -80,6 +81,7 @@ func (c *cleaner) waitingSegments() (segs []*segment, bytes int64) {
 			return true
 		}
 		bytes += f.bytes
+		g.waits.Store(f.bytes > g.size/4)
 		return f.waiting == 0
 	})
 	return segs, bytes
@@ -158,7 +160,10 @@ func (f *flush) plan() {
 		})
 		x.mu.Unlock()
 	}
-	slices.SortFunc(f.list, func(a, b planned) int { return a.key.compare(b.key) })
+	if len(f.c.spare) < len(f.list) {
+		f.c.spare = make([]planned, len(f.list))
+	}
+	sortPlanned(f.list, f.c.spare)
 }
 
 // end is after step 3, or instead of it.
@@ -202,7 +207,7 @@ func (f *flush) write(w *runWriter) (*run, error) {
 }
 
 func (f *flush) unmap() {
-	f.images = nil
+	f.images, f.read = nil, nil
 	for _, b := range f.mapped {
 		if err := unix.Munmap(b); err != nil {
 			f.c.log.logger.Warn("cannot unmap memory", "err", err)
@@ -214,14 +219,14 @@ func (f *flush) unmap() {
 func (f *flush) readSegments() error {
 	for _, g := range f.segs {
 		if p := g.buf.Load(); p != nil {
-			f.images = append(f.images, *p)
+			f.images, f.read = append(f.images, *p), append(f.read, false)
 			continue
 		}
 		b := f.outside(g.size)
 		if err := readFull(g.file, b[:g.end], 0); err != nil {
 			return fmt.Errorf("read segment %s: %w", g.name, err)
 		}
-		f.images = append(f.images, b)
+		f.images, f.read = append(f.images, b), append(f.read, true)
 	}
 	return nil
 }
@@ -237,8 +242,8 @@ func (f *flush) outside(n int64) []byte {
 	return b
 }
 
-// record returns the record of an entry, verified: what is damaged must not get
-// a new checksum.
+// record returns the record of an entry, verified if it came from the disk: what
+// is damaged must not get a new checksum.
 func (f *flush) record(p *planned) ([]byte, bool) {
 	g, off := f.segs[p.segment], int64(p.off)*8
 	b := f.images[p.segment]
@@ -247,7 +252,7 @@ func (f *flush) record(p *planned) ([]byte, bool) {
 	}
 	rec, ok := recordAt(b[off : off+int64(p.length)])
 	ok = ok && len(rec) == int(p.length) && len(rec) >= delayedFixed && kind(rec[12]) == kindDelayed
-	return rec, ok && recordValid(rec, g.salt, f.c.log.table)
+	return rec, ok && (!f.read[p.segment] || recordValid(rec, g.salt, f.c.log.table))
 }
 
 // install is step 3.

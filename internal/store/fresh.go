@@ -159,6 +159,7 @@ func (f *fresh) empty() {
 	f.entries, f.strays, f.heap = nil, flying, nil
 	f.waiting, f.bytes = 0, 0
 	f.flushed = true
+	f.seg.waits.Store(false)
 }
 
 // cancel takes out an entry that waits.

@@ -79,7 +79,7 @@ func newLog(fs FS, dir string, o Options) *log {
 		frame: -1, lsn: 1, nextSeq: 1, nextID: 1, defs: map[string]definition{},
 	}
 	l.space.L = &l.mu
-	l.segs.Store(&segmentTable{})
+	l.segs.Store(newSegmentTable(nil, nil))
 	return l
 }
 
@@ -182,6 +182,7 @@ func (l *log) placeLocked(g *segment, n int64, records int) ([]byte, Ref, error)
 	ref := Ref{File: g.id, Off: uint32(g.end / 8)}
 	g.end += n
 	l.count += records
+	g.records += records
 	l.stats.Appended += uint64(records)
 	l.stats.AppendedBytes += uint64(n)
 	l.unflushed += g.end - before
@@ -319,20 +320,26 @@ func (l *log) activateLocked(g *segment) {
 // publishLocked makes the current set of segments and runs visible to readers.
 func (l *log) publishLocked() { l.segs.Store(newSegmentTable(l.order, l.files)) }
 
-// evictLocked drops the images of old segments beyond what stays resident.
+// evictLocked drops the images of old segments beyond what stays resident. A
+// segment in which delayed entries wait is kept for the run that will be written
+// of it, while there is room for that.
 func (l *log) evictLocked() {
 	budget := int64(l.o.ResidentSegments) * l.o.SegmentBytes
+	waiting := l.o.FreshBytes + l.o.RunBytes
 	for i := len(l.order) - 2; i >= 0; i-- {
 		g := l.order[i]
-		if g.buf.Load() == nil {
-			return // all before are evicted already
-		}
-		if g.flushed < g.end {
+		if g.buf.Load() == nil || g.flushed < g.end {
 			continue
 		}
-		if budget -= g.size; budget < 0 {
-			g.buf.Store(nil)
+		if budget -= g.size; budget >= 0 {
+			continue
 		}
+		if g.waits.Load() {
+			if waiting -= g.size; waiting >= 0 {
+				continue
+			}
+		}
+		g.buf.Store(nil)
 	}
 }
 

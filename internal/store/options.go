@@ -21,14 +21,14 @@ type Options struct {
 	LazyCommit time.Duration
 	// FreshBytes is how much of delayed records in full segments stays in the log,
 	// in the hope that they fall due soon, before a run is written of the oldest.
-	// Publishers of delayed messages wait at three times as much. Default 128 MiB.
+	// Publishers of delayed messages wait at three times as much. Default 48 MiB.
 	FreshBytes int64
-	// RunBytes is the size of a run as it is first written. Default 64 MiB.
+	// RunBytes is the size of a run as it is first written. Default 32 MiB.
 	RunBytes int64
 	// RunBlockBytes is how much of a run is read at once. Default 64 KiB.
 	RunBlockBytes int64
 	// MaxRuns is how many runs there may be before small ones are merged.
-	// Default 512.
+	// Default 1024.
 	MaxRuns int
 	// TransientBytes is the memory that transient messages may take before the
 	// oldest of them are written out to scratch files. Default 64 MiB.
@@ -64,16 +64,16 @@ func (o Options) withDefaults() Options {
 		o.LazyCommit = 20 * time.Millisecond
 	}
 	if o.FreshBytes == 0 {
-		o.FreshBytes = 128 << 20
+		o.FreshBytes = 48 << 20
 	}
 	if o.RunBytes == 0 {
-		o.RunBytes = 64 << 20
+		o.RunBytes = 32 << 20
 	}
 	if o.RunBlockBytes == 0 {
 		o.RunBlockBytes = 64 << 10
 	}
 	if o.MaxRuns == 0 {
-		o.MaxRuns = 512
+		o.MaxRuns = 1024
 	}
 	if o.TransientBytes == 0 {
 		o.TransientBytes = 64 << 20

@@ -1,10 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
 	"hash/crc32"
-	"slices"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 )
@@ -92,12 +91,15 @@ type segment struct {
 	pins    sync.WaitGroup
 	retired atomic.Bool // the cleaner is done with it; what is read may be anything
 
-	fresh *fresh // guarded by the index lock
+	waits atomic.Bool // much waits in it, so a run will be written of it
+	fresh *fresh      // guarded by the index lock
 
 	// Guarded by the log lock.
 	end     int64 // where the next frame or record goes; the final length once sealed
 	taken   int64 // up to here given to the committer
 	flushed int64 // up to here durable
+	records int   // in it, and how many of them are delayed and no copies
+	delayed int
 	// moved are the delayed records of this segment that went into queues: the
 	// records themselves do not say which.
 	moved []movedEntry
@@ -130,37 +132,37 @@ func parseSegmentName(name string) (uint32, bool) {
 	return id, true
 }
 
-// segmentTable finds segments and runs by id without a lock. It is immutable.
+// segmentTable finds segments and runs by id without a lock: open addressing with
+// linear probing, at most half full. It is immutable.
 type segmentTable struct {
-	base uint32
-	list []*segment // list[i] has id base+i, or is nil
-	runs []*run     // ascending id
+	slots []*segment // a power of two
 }
 
 func (t *segmentTable) get(id uint32) *segment {
-	if i := id - t.base; i < uint32(len(t.list)) && t.list[i] != nil {
-		return t.list[i]
+	mask := uint32(len(t.slots) - 1)
+	for i := id & mask; ; i = (i + 1) & mask {
+		if g := t.slots[i]; g == nil || g.id == id {
+			return g
+		}
 	}
-	i, ok := slices.BinarySearchFunc(t.runs, id, func(r *run, id uint32) int { return cmp.Compare(r.id, id) })
-	if !ok {
-		return nil
-	}
-	return t.runs[i].segment
 }
 
 func newSegmentTable(segs []*segment, runs []*run) *segmentTable {
-	runs = slices.Clone(runs)
-	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.id, b.id) })
-	if len(segs) == 0 {
-		return &segmentTable{runs: runs}
-	}
-	lo, hi := segs[0].id, segs[0].id
+	t := &segmentTable{slots: make([]*segment, 2<<bits.Len(uint(len(segs)+len(runs))))}
 	for _, g := range segs {
-		lo, hi = min(lo, g.id), max(hi, g.id)
+		t.put(g)
 	}
-	t := &segmentTable{base: lo, list: make([]*segment, hi-lo+1), runs: runs}
-	for _, g := range segs {
-		t.list[g.id-lo] = g
+	for _, r := range runs {
+		t.put(r.segment)
 	}
 	return t
+}
+
+func (t *segmentTable) put(g *segment) {
+	mask := uint32(len(t.slots) - 1)
+	i := g.id & mask
+	for t.slots[i] != nil {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = g
 }

@@ -16,6 +16,14 @@ func (s *source) empty() bool {
 	return s.run.consumed()
 }
 
+// holder is the segment or the file of the run.
+func (s *source) holder() *segment {
+	if s.fresh != nil {
+		return s.fresh.seg
+	}
+	return s.run.segment
+}
+
 // fixLocked puts a source where it belongs after its head changed.
 func (x *index) fixLocked(s *source) {
 	switch {
