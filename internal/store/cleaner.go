@@ -40,9 +40,9 @@ type cleaner struct {
 	moved  []movedEntry // of seg, by offset
 	plan   []planned    // scratch of flushes
 	spare  []planned
-	move   Move         // scratch
-	second bool         // pass
-	first  LSN          // of seg
+	move   Move // scratch
+	second bool // pass
+	first  LSN  // of seg
 	// On a full disk: how many segments may still be cleaned, and what was live
 	// when that was granted.
 	granted int

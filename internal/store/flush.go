@@ -34,13 +34,14 @@ type planned struct {
 }
 
 type flush struct {
-	c      *cleaner
-	segs   []*segment
-	images [][]byte
-	read   []bool // which of images came from the disk
-	mapped [][]byte // those of images that are to be unmapped
-	list   []planned
-	bytes  int64
+	c       *cleaner
+	segs    []*segment
+	images  [][]byte
+	read    []bool   // which of images came from the disk
+	mapped  [][]byte // those of images that are to be unmapped
+	touched byte
+	list    []planned
+	bytes   int64
 }
 
 // flushDue returns the oldest full segments when so much waits in full ones that
@@ -188,6 +189,9 @@ func (f *flush) write(w *runWriter) (*run, error) {
 	}
 	for i := range f.list {
 		p := &f.list[i]
+		if i%aheadRecords == 0 {
+			f.touch(f.list[i:min(len(f.list), i+aheadRecords)])
+		}
 		rec, ok := f.record(p)
 		if !ok {
 			f.c.s.noteDamage(f.segs[p.segment].name, int64(p.off)*8, int64(p.length))
@@ -204,6 +208,22 @@ func (f *flush) write(w *runWriter) (*run, error) {
 		return w.run, nil
 	}
 	return w.finish()
+}
+
+// aheadRecords is how many records are brought near at once.
+const aheadRecords = 16
+
+// touch reads the beginnings of records that lie anywhere in many MiB, so that
+// the processor waits for all of them at once and not for one after the other.
+func (f *flush) touch(list []planned) {
+	var sum byte
+	for i := range list {
+		p := &list[i]
+		if b, at := f.images[p.segment], int64(p.off)*8; at+int64(p.length) <= int64(len(b)) {
+			sum += b[at] + b[at+int64(p.length)-1]
+		}
+	}
+	f.touched = sum
 }
 
 func (f *flush) unmap() {
@@ -419,7 +439,7 @@ func (f *flush) serveLocked(r *run) {
 		fr := g.fresh
 		g.live.Add(-fr.bytes)
 		x.bytes -= fr.bytes
-		fr.empty()
+		x.keepLocked(fr.empty())
 		x.fixLocked(&fr.source)
 		x.discardIfDone(fr)
 	}

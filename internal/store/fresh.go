@@ -148,18 +148,20 @@ func (f *fresh) leave(seq uint64, e entry) {
 	f.forget(seq, e)
 }
 
-// empty takes out all that waits.
-func (f *fresh) empty() {
+// empty takes out all that waits, and returns the memory that held it.
+func (f *fresh) empty() arrays {
 	flying := map[uint64]entry{}
 	f.each(func(seq uint64, e entry) {
 		if e.state == entryFlies {
 			flying[seq] = e
 		}
 	})
+	a := arrays{f.entries, f.heap}
 	f.entries, f.strays, f.heap = nil, flying, nil
 	f.waiting, f.bytes = 0, 0
 	f.flushed = true
 	f.seg.waits.Store(false)
+	return a
 }
 
 // cancel takes out an entry that waits.

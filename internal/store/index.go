@@ -29,8 +29,9 @@ type index struct {
 	runs    []*run
 	flying  []flight // in the order popped; flying[:landed] have ended
 	landed  int
-	bytes   int64 // of fresh records that wait
-	stuck   error // why the last run could not be written
+	bytes   int64    // of fresh records that wait
+	arrays  []arrays // of fresh sets that are gone, for the next ones
+	stuck   error    // why the last run could not be written
 	stopped error
 
 	total   Pending
@@ -58,6 +59,10 @@ func newIndex() *index {
 func (x *index) freshLocked(g *segment) *fresh {
 	if g.fresh == nil {
 		g.fresh = &fresh{seg: g}
+		if n := len(x.arrays); n > 0 {
+			g.fresh.entries, g.fresh.heap = x.arrays[n-1].entries, x.arrays[n-1].heap
+			x.arrays = x.arrays[:n-1]
+		}
 		g.fresh.source.fresh = g.fresh
 		x.fresh = append(x.fresh, g.fresh)
 	}
@@ -167,7 +172,23 @@ func (x *index) forgetFresh(f *fresh) {
 		}
 	}
 	f.seg.fresh = nil
+	x.keepLocked(arrays{f.entries, f.heap})
 }
+
+// arrays is the memory of a fresh set.
+type arrays struct {
+	entries []entry
+	heap    []node
+}
+
+// keepLocked keeps memory for the next fresh set, unless there is enough.
+func (x *index) keepLocked(a arrays) {
+	if cap(a.entries) > 0 && len(x.arrays) < maxArrays {
+		x.arrays = append(x.arrays, arrays{a.entries[:0], a.heap[:0]})
+	}
+}
+
+const maxArrays = 4
 
 // findFresh returns where an entry is that waits or is in flight.
 func (x *index) findFresh(seq uint64) (*fresh, entry) {
