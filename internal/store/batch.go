@@ -117,9 +117,8 @@ func (b *Batch) Settle(queue uint32, pos uint64, ref Ref) {
 func (b *Batch) Move(m *Move) {
 	first := len(b.targets)
 	b.targets = append(b.targets, m.Targets...)
-	c := *m
-	c.Targets = b.targets[first:len(b.targets):len(b.targets)]
-	b.end(&c, len(b.Refs))
+	b.end(m, len(b.Refs))
+	b.moves[len(b.moves)-1].Targets = b.targets[first:len(b.targets):len(b.targets)]
 	b.Refs = append(b.Refs, Ref{})
 }
 

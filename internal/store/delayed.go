@@ -56,10 +56,11 @@ func (s *Store) loadNext(r *run, now int64) {
 	x.mu.Lock()
 	number := r.number
 	x.mu.Unlock()
-	m, err := r.read(number, l, func(off, n int64) { s.noteDamage(r.name, off, n) })
+	m := l.images.get()
+	defer l.images.release(m)
+	err := r.read(m, number, l, func(off, n int64) { s.noteDamage(r.name, off, n) })
 	if err == nil {
-		r.kept.Store(m)
-		l.recent.put(r.id, m)
+		l.images.note(r, m)
 	} else {
 		l.logger.Error("cannot read delayed messages, trying again", "err", err)
 	}
@@ -192,13 +193,17 @@ func (s *Store) cancelInRuns(key Key, runs []*run) (out Outcome, lsn LSN, again 
 // findInRun looks for the record with a key, whether it waits or not.
 func (s *Store) findInRun(r *run, key Key) (found, bool, error) {
 	number := r.blockFor(key)
-	m := r.kept.Load()
+	p := &s.log.images
+	m := r.kept.acquire(p)
 	if m == nil || m.number != number {
-		var err error
-		if m, err = r.read(number, s.log, func(off, n int64) {}); err != nil {
+		p.release(m)
+		m = p.get()
+		if err := r.read(m, number, s.log, func(int64, int64) {}); err != nil {
+			p.release(m)
 			return found{}, false, err
 		}
 	}
+	defer p.release(m)
 	i, ok := slices.BinarySearchFunc(m.records, key, func(f found, k Key) int { return f.key.compare(k) })
 	if !ok {
 		return found{}, false, nil

@@ -33,7 +33,7 @@ type log struct {
 	segs    atomic.Pointer[segmentTable]
 	durable atomic.Uint64 // LSN
 	buffers *buffers
-	recent  recent
+	images  images
 	kick    chan struct{} // wakes the committer
 	want    chan struct{} // wakes the preparer
 	lazy    *time.Timer   // kicks when a record has waited long enough

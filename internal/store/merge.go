@@ -25,7 +25,8 @@ type merge struct {
 	c       *cleaner
 	sources []*mergeSource
 	run     *run // the new one
-	image   *image
+	image   image
+	loaded  bool // image
 }
 
 // mergeSource is a run that is merged.
@@ -182,24 +183,26 @@ func (m *merge) fill(s *mergeSource) error {
 			s.eof = true
 			return nil
 		}
-		image, err := s.run.read(s.number, m.c.log, func(int64, int64) {})
-		if err != nil {
+		if s.image == nil {
+			s.image = &image{}
+		}
+		s.at = 0
+		if err := s.run.read(s.image, s.number, m.c.log, func(int64, int64) {}); err != nil {
 			return err
 		}
-		m.keepWaiting(s, image)
+		m.keepWaiting(s)
 	}
 	return nil
 }
 
-// keepWaiting takes in a block without what does not wait.
-func (m *merge) keepWaiting(s *mergeSource, image *image) {
+// keepWaiting leaves out of a block what does not wait.
+func (m *merge) keepWaiting(s *mergeSource) {
 	x := m.c.s.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	image.records = slices.DeleteFunc(image.records, func(f found) bool {
+	s.image.records = slices.DeleteFunc(s.image.records, func(f found) bool {
 		return f.off < s.from || f.off >= s.run.state.stop || s.run.isSkipped(&f)
 	})
-	s.image, s.at = image, 0
 }
 
 // find looks for a key in the new run.
@@ -221,10 +224,12 @@ func (m *merge) find(k Key) (found, bool, error) {
 	return m.image.records[i], true, nil
 }
 
-func (m *merge) load(number int) (err error) {
-	if m.image == nil || m.image.number != number {
-		m.image, err = m.run.read(number, m.c.log, func(int64, int64) {})
+func (m *merge) load(number int) error {
+	if m.loaded && m.image.number == number {
+		return nil
 	}
+	err := m.run.read(&m.image, number, m.c.log, func(int64, int64) {})
+	m.loaded = err == nil
 	return err
 }
 

@@ -291,8 +291,8 @@ func (r *rig) checkRuns() {
 	for _, f := range l.files {
 		left := map[uint32]Pending{}
 		for i := range f.blocks {
-			m, err := f.read(i, l, func(int64, int64) {})
-			if err != nil {
+			m := &image{}
+			if err := f.read(m, i, l, func(int64, int64) {}); err != nil {
 				if r.disk.cut || r.faulty {
 					return
 				}

@@ -33,13 +33,11 @@ func (l *log) read(ref Ref, buf []byte, v *messageView) error {
 		}
 		return nil
 	}
-	if g.run != nil {
-		if rec := l.recent.view(g.run, ref.Off, n); rec != nil {
-			return l.check(g, rec, off, v)
-		}
-	}
 	rec := sized(buf, int(n))
 	v.Buf = rec
+	if g.run != nil && l.images.copyRecord(rec, g.run, ref.Off) {
+		return l.check(g, rec, off, v)
+	}
 	if _, err := g.file.ReadAt(rec, off); err != nil {
 		if g.retired.Load() {
 			return ErrMoved

@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 )
 
 // run is a file of delayed entries sorted by key, written once. What of it is
@@ -19,11 +18,12 @@ type run struct {
 	seqs      [2]uint64
 	last      Key
 	exchanges []runExchange
+	images    *images
 	placeOf   map[uint32]int // in exchanges, by exchange; nil when all is noted
 	unsure    bool           // records are missing from a rebuilt index, so ordinals may be wrong
 
 	// kept is the block that was loaded last.
-	kept atomic.Pointer[image]
+	kept imageSlot
 
 	// Guarded by the index lock.
 
@@ -63,14 +63,6 @@ type runExchange struct {
 	first, last int64 // due
 }
 
-// image is a block in memory. It is immutable.
-type image struct {
-	number  int
-	off     uint32 // in units of 8 bytes
-	buf     []byte
-	records []found
-}
-
 // found is one record of a block.
 type found struct {
 	key      Key
@@ -90,8 +82,8 @@ func parseRunName(name string) (uint32, bool) {
 	return id, true
 }
 
-func newRun(id uint32, nonce uint32) *run {
-	r := &run{segment: &segment{id: id, salt: id ^ nonce, name: runName(id)}}
+func newRun(l *log, id uint32) *run {
+	r := &run{segment: &segment{id: id, salt: id ^ l.nonce, name: runName(id)}, images: &l.images}
 	r.source.run = r
 	r.segment.run = r
 	r.state = runState{left: map[uint32]Pending{}}
@@ -139,15 +131,15 @@ func (r *run) bounds(number int) (from, to uint32) {
 	return r.blocks[number].off, to
 }
 
-// read reads a block and finds its records. What is damaged is left out, and
+// read reads a block into m and finds its records. What is damaged is left out, and
 // told to damaged.
-func (r *run) read(number int, l *log, damaged func(off int64, n int64)) (*image, error) {
+func (r *run) read(m *image, number int, l *log, damaged func(off int64, n int64)) error {
 	from, to := r.bounds(number)
-	b := make([]byte, int64(to-from)*8)
+	b := sized(m.buf, int(to-from)*8)
+	m.run, m.number, m.off, m.buf, m.records = r.id, number, from, b, m.records[:0]
 	if err := readFull(r.file, b, int64(from)*8); err != nil {
-		return nil, fmt.Errorf("read block of %s at %d: %w", r.name, int64(from)*8, err)
+		return fmt.Errorf("read block of %s at %d: %w", r.name, int64(from)*8, err)
 	}
-	m := &image{number: number, off: from, buf: b, records: make([]found, 0, r.recordsIn(number))}
 	bad := int64(-1)
 	for o := int64(0); o < int64(len(b)); {
 		rec, ok := recordAt(b[o:])
@@ -172,16 +164,7 @@ func (r *run) read(number int, l *log, damaged func(off int64, n int64)) (*image
 	if bad >= 0 {
 		damaged(int64(from)*8+bad, int64(len(b))-bad)
 	}
-	return m, nil
-}
-
-// recordsIn returns how many records a block has.
-func (r *run) recordsIn(number int) int {
-	n := r.count
-	if number+1 < len(r.blocks) {
-		n = r.blocks[number+1].ordinal
-	}
-	return int(n - r.blocks[number].ordinal)
+	return nil
 }
 
 // recordKey is the key of a delayed record.
@@ -196,7 +179,8 @@ func (r *run) isLoaded() bool { return r.image != nil }
 
 // seek makes off the offset of the first record to pop.
 func (r *run) seek(off uint32) {
-	r.next, r.image, r.at = off, nil, 0
+	r.next = off
+	r.unload()
 	if r.consumed() {
 		return
 	}
@@ -210,12 +194,19 @@ func (r *run) load(m *image) {
 	if r.image != nil || m.number != r.number {
 		return // somebody else was here
 	}
+	m.refs.Add(1)
 	r.image = m
 	r.at = 0
 	for r.at < len(m.records) && m.records[r.at].off < r.next {
 		r.at++
 	}
 	r.settle()
+}
+
+// unload lets go of the block.
+func (r *run) unload() {
+	r.images.release(r.image)
+	r.image, r.at = nil, 0
 }
 
 // settle finds the first record that waits, from at on, and makes it the head.
@@ -230,7 +221,8 @@ func (r *run) settle() {
 		return
 	}
 	_, to := r.bounds(r.number)
-	r.next, r.image, r.at = min(to, r.state.stop), nil, 0
+	r.next = min(to, r.state.stop)
+	r.unload()
 	if r.consumed() {
 		return
 	}

@@ -72,7 +72,7 @@ func openRun(l *log, id uint32, damaged func(Damage)) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run: %w", err)
 	}
-	r := newRun(id, l.nonce)
+	r := newRun(l, id)
 	r.file = f
 	if err := r.open(l, damaged); err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -28,7 +28,7 @@ func newRunWriter(l *log, size int64) (*runWriter, error) {
 	id := l.nextID
 	l.nextID++
 	l.mu.Unlock()
-	r := newRun(id, l.nonce)
+	r := newRun(l, id)
 	r.placeOf = map[uint32]int{}
 	r.end = segmentHeaderBytes / 8
 	f, err := l.fs.Create(l.path(r.name), segmentHeaderBytes+size)
