@@ -60,11 +60,12 @@ func TestVHostsAreMadeWithWhatIsSaidOfThem(t *testing.T) {
 		{"name":"beside","description":"d","tags":["t","u"],"default_queue_type":"quorum","metadata":{}},
 		{"name":"within","metadata":{"description":"d","tags":["t"],"default_queue_type":"undefined"}},
 		{"name":"bare"},{"name":"/"}]}`)
-	r.importAll(`{"vhosts":[{"name":"beside"}]}`) // says nothing of it, so it keeps what it has
+	// Of beside it says nothing, so that keeps what it has.
+	r.importAll(`{"vhosts":[{"name":"beside"},{"name":"bare","metadata":{"description":"later"}}]}`)
 	r.restart()
 	got := r.exported()
 	wantSame(t, decodeJSON(t, []byte(`{"vhosts":[
-		{"name":"/"},{"name":"bare"},
+		{"name":"/"},{"name":"bare","metadata":{"description":"later","tags":[]}},
 		{"name":"beside","metadata":{"description":"d","tags":["t","u"],"default_queue_type":"quorum"}},
 		{"name":"within","metadata":{"description":"d","tags":["t"]}}]}`)), map[string]any{"vhosts": got["vhosts"]})
 }
