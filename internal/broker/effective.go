@@ -5,15 +5,11 @@ import (
 	"github.com/duepost/duepost/internal/policy"
 )
 
-// policyDefinition is what a policy (merged with an operator policy) says about an object: values
-// by key, such as "message-ttl". Numbers are int64, texts string. Nil is no policy.
-type policyDefinition = policy.Definition
-
 // effective looks values up in both places that may set them: declare arguments, whose names are
 // the keys with "x-" before them, and a policy.
 type effective struct {
 	args   amqp.Table
-	policy policyDefinition
+	policy policy.Definition
 }
 
 // unset is a number that nothing sets.

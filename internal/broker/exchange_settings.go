@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/duepost/duepost/internal/amqp"
+import (
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
+)
 
 // exchangeSettings are the values in force for an exchange: what its declare arguments and the
 // policy that matches it make of it. They are never changed, only replaced as a whole.
@@ -10,18 +13,18 @@ type exchangeSettings struct {
 
 // newExchangeSettings computes what is in force from arguments that were checked and from a
 // policy's definition, which may be nil.
-func newExchangeSettings(args amqp.Table, policy policyDefinition) *exchangeSettings {
+func newExchangeSettings(args amqp.Table, d policy.Definition) *exchangeSettings {
 	s := new(exchangeSettings)
 	var ok bool
 	if s.alternate, ok = args[argAlternate].(string); !ok {
-		s.alternate, _ = policy[argAlternate].(string)
+		s.alternate, _ = d[argAlternate].(string)
 	}
 	return s
 }
 
 // setPolicyLocked puts into force what a policy says, nil for none, together with the arguments.
-func (x *Exchange) setPolicyLocked(policy policyDefinition) {
-	x.applyLocked(newExchangeSettings(x.args, policy))
+func (x *Exchange) setPolicyLocked(d policy.Definition) {
+	x.applyLocked(newExchangeSettings(x.args, d))
 }
 
 // applyLocked puts settings into force. The caller holds VHost.mu, for routes found before may be

@@ -1,7 +1,9 @@
 package broker
 
+import "github.com/duepost/duepost/internal/policy"
+
 // setPolicy puts into force what a policy says, nil for none, together with the arguments.
-func (q *Queue) setPolicy(policy policyDefinition) { q.apply(newQueueSettings(q.args, policy)) }
+func (q *Queue) setPolicy(d policy.Definition) { q.apply(newQueueSettings(q.args, d)) }
 
 // apply puts settings into force and does what the change makes necessary with what is in the
 // queue: what is overdue by a shorter TTL expires, what is beyond a lower limit goes from the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 	"github.com/duepost/duepost/internal/store"
 )
 
@@ -16,7 +17,7 @@ func TestPolicyLowersTTLAndWhatIsOverdueGoesNow(t *testing.T) {
 		r.publish("", "q", "old")
 		pass(10 * time.Second)
 		r.publish("", "q", "new")
-		q.setPolicy(policyDefinition{"message-ttl": int64(5000)})
+		q.setPolicy(policy.Definition{"message-ttl": int64(5000)})
 		synctest.Wait()
 		r.wantReady("q", 1)
 		pass(6 * time.Second)
@@ -30,7 +31,7 @@ func TestPolicyGivesTTLToAQueueWithoutOne(t *testing.T) {
 		q := r.queue("q", nil)
 		r.publish("", "q", "a")
 		pass(time.Second)
-		q.setPolicy(policyDefinition{"message-ttl": int64(3000)})
+		q.setPolicy(policy.Definition{"message-ttl": int64(3000)})
 		pass(1990 * time.Millisecond)
 		r.wantReady("q", 1)
 		pass(20 * time.Millisecond)
@@ -42,7 +43,7 @@ func TestPolicyTakenAwayLetsMessagesLive(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, r *rig) {
 		q := r.queue("q", nil)
-		q.setPolicy(policyDefinition{"message-ttl": int64(3000)})
+		q.setPolicy(policy.Definition{"message-ttl": int64(3000)})
 		r.publish("", "q", "queue's")
 		r.publish("", "q", "own", withExpiration("4000"))
 		q.setPolicy(nil)
@@ -56,19 +57,19 @@ func TestPolicyChangesTTLOfMessagesOutOfOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		policy policyDefinition
+		policy policy.Definition
 		after  time.Duration // then the messages that arrived early by the clock are gone
 		want   int           // and these are left
 	}{
-		{"lowered", policyDefinition{"message-ttl": int64(2000)}, 3 * time.Second, 1},
-		{"raised", policyDefinition{"message-ttl": int64(60_000)}, 30 * time.Second, 2},
+		{"lowered", policy.Definition{"message-ttl": int64(2000)}, 3 * time.Second, 1},
+		{"raised", policy.Definition{"message-ttl": int64(60_000)}, 30 * time.Second, 2},
 		{"taken away", nil, 2 * time.Hour, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, r *rig) {
 				q := r.queue("q", nil)
-				q.setPolicy(policyDefinition{"message-ttl": int64(10_000)})
+				q.setPolicy(policy.Definition{"message-ttl": int64(10_000)})
 				now := r.nowMillis()
 				q.push(q.reserve(nil), memoryEntry(r, now+3_600_000), noTTL, nil)
 				q.push(q.reserve(nil), memoryEntry(r, now), noTTL, nil)
@@ -88,7 +89,7 @@ func TestPolicyLowersLengthAndTheHeadIsDeadLettered(t *testing.T) {
 		for _, body := range []string{"a", "b", "c", "d"} {
 			r.publish("", "q", body)
 		}
-		q.setPolicy(policyDefinition{
+		q.setPolicy(policy.Definition{
 			"max-length": int64(2), "dead-letter-exchange": "", "dead-letter-routing-key": "dead",
 		})
 		synctest.Wait()
@@ -102,7 +103,7 @@ func TestPolicyChangesOverflowOfAFullQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		q := r.queue("q", amqp.Table{argMaxLength: int32(1)})
 		r.publish("", "q", "a")
-		q.setPolicy(policyDefinition{"overflow": "reject-publish"})
+		q.setPolicy(policy.Definition{"overflow": "reject-publish"})
 		if res := r.publish("", "q", "b"); !res.Rejected {
 			t.Error("a full queue took a message although its policy refuses it")
 		}
@@ -115,7 +116,7 @@ func TestPolicyBeginsTheTimeOfExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		q := r.queue("q", nil)
 		pass(time.Hour)
-		q.setPolicy(policyDefinition{"expires": int64(1000)})
+		q.setPolicy(policy.Definition{"expires": int64(1000)})
 		pass(990 * time.Millisecond)
 		r.find("q")
 		pass(20 * time.Millisecond)
@@ -139,7 +140,7 @@ func TestLowerOfArgumentAndPolicyHolds(t *testing.T) {
 		{int64(0), int64(5), 0},
 		{int64(-1), int64(5), 5},
 	} {
-		e := effective{args: amqp.Table{}, policy: policyDefinition{}}
+		e := effective{args: amqp.Table{}, policy: policy.Definition{}}
 		if c.argument != nil {
 			e.args["x-max-length"] = c.argument
 		}
@@ -155,7 +156,7 @@ func TestLowerOfArgumentAndPolicyHolds(t *testing.T) {
 func TestArgumentWinsOverPolicyText(t *testing.T) {
 	t.Parallel()
 	args := amqp.Table{argDLX: "argument"}
-	s := newQueueSettings(args, policyDefinition{
+	s := newQueueSettings(args, policy.Definition{
 		"dead-letter-exchange": "policy", "dead-letter-routing-key": "policy",
 	})
 	if s.dlx != "argument" || s.dlxKey != "policy" {
@@ -174,7 +175,7 @@ func TestPolicyChangesAlternateExchangeOfKnownRoutes(t *testing.T) {
 	}
 	v := r.Broker.VHost("/")
 	v.mu.Lock()
-	v.exchanges["x"].setPolicyLocked(policyDefinition{argAlternate: "amq.fanout"})
+	v.exchanges["x"].setPolicyLocked(policy.Definition{argAlternate: "amq.fanout"})
 	v.mu.Unlock()
 	r.publish("x", "k", "alternate")
 	r.wantDrained("q", "alternate")

@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/duepost/duepost/internal/amqp"
+import (
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
+)
 
 // overflow says what a full queue does with one more message.
 type overflow uint8
@@ -31,8 +34,8 @@ type queueSettings struct {
 // newQueueSettings computes what is in force from arguments that were checked and from a policy's
 // definition, which may be nil. Of two numbers the lower one holds; else the argument does.
 // [rmq policies]
-func newQueueSettings(args amqp.Table, policy policyDefinition) *queueSettings {
-	e := effective{args, policy}
+func newQueueSettings(args amqp.Table, d policy.Definition) *queueSettings {
+	e := effective{args, d}
 	s := &queueSettings{
 		ttl:           min(e.least("message-ttl"), maxTTL), // a policy may have any
 		expires:       min(e.least("expires"), maxTTL),
