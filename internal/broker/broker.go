@@ -17,10 +17,16 @@ type Limits struct {
 	// MaxParked is how many messages a virtual host keeps that were due and that nobody
 	// took. Beyond it they stay delayed and are tried again. 1,000,000 by default.
 	MaxParked int
+	// IndexBytes is the memory for what queues know about their messages, 24 bytes for each.
+	// Beyond it, what is far from being delivered is in a scratch file. 64 MiB by default.
+	IndexBytes int64
 }
 
 // DefaultMaxParked is the default of Limits.MaxParked.
 const DefaultMaxParked = 1_000_000
+
+// DefaultIndexBytes is the default of Limits.IndexBytes.
+const DefaultIndexBytes = 64 << 20
 
 // Config is what a Broker is made of. All but Logger, Recovered and Limits are required.
 type Config struct {
@@ -36,7 +42,7 @@ type Config struct {
 
 // Broker is all virtual hosts over one store.
 //
-// Roles: the worker, one goroutine, from Open to Close.
+// Roles: the worker and the pager, a goroutine each, from Open to Close.
 type Broker struct {
 	store  *store.Store
 	engine *delay.Engine
@@ -45,6 +51,7 @@ type Broker struct {
 	log    *slog.Logger
 	limits Limits
 	worker *worker
+	pager  *pager
 	ids    ids
 
 	counters counters
@@ -56,7 +63,6 @@ type Broker struct {
 	dispatches  sync.Pool // of *dispatch
 	settlements sync.Pool // of *settlement
 	letters     sync.Pool // of *deadLetterer
-	blocks      sync.Pool // of *[blockSize]entry
 
 	hosting sync.Mutex // held while virtual hosts are made and deleted, one at a time
 
@@ -75,6 +81,9 @@ func Open(c Config) (*Broker, error) {
 	if c.Limits.MaxParked == 0 {
 		c.Limits.MaxParked = DefaultMaxParked
 	}
+	if c.Limits.IndexBytes == 0 {
+		c.Limits.IndexBytes = DefaultIndexBytes
+	}
 	b := &Broker{
 		store:   c.Store,
 		engine:  c.Engine,
@@ -92,15 +101,17 @@ func Open(c Config) (*Broker, error) {
 	b.dispatches.New = newDispatch
 	b.settlements.New = newSettlement
 	b.letters.New = func() any { return &deadLetterer{broker: b, group: group{broker: b}} }
-	b.blocks.New = func() any { return new([blockSize]entry) }
+	b.pager = newPager(c.Store.NewScratch("queues", pageBytes), c.Limits.IndexBytes, b.log)
 	if c.Recovered == nil {
 		c.Recovered = c.Store.Recovered()
 	}
 	if err := b.recover(c.Recovered); err != nil {
+		b.pager.scratch.Close()
 		return nil, fmt.Errorf("open broker: %w", err)
 	}
 	c.Store.SetOwner(b)
 	b.worker.start()
+	b.pager.start()
 	return b, nil
 }
 
@@ -115,6 +126,7 @@ func (b *Broker) Close() error {
 		return nil
 	}
 	b.worker.stop()
+	b.pager.stop()
 	return b.noteCleanStop()
 }
 

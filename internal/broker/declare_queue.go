@@ -154,7 +154,7 @@ func newQueue(v *VHost, spec *QueueSpec) *Queue {
 		logged:     spec.Durable && !spec.Exclusive,
 		bindings:   make(map[bindingKey]*binding),
 	}
-	q.index.spare = &v.broker.blocks
+	q.index.pager = v.broker.pager
 	if n, ok := amqp.AsInt(spec.Args[argMaxPriority]); ok {
 		q.index.setPriorities(int(n))
 	}

@@ -43,8 +43,9 @@ func (s *Session) QueuePurge(name string) (messages int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if messages = q.purge(); messages == 0 || !q.logged {
-		return messages, nil
+	messages, err = q.purge()
+	if err != nil || messages == 0 || !q.logged {
+		return messages, err
 	}
 	lsn, err := s.broker.ids.mark()
 	if err != nil {
@@ -138,17 +139,27 @@ func (q *Queue) close(refuse func() error) (consumers []*Consumer, ready int, er
 // dropAll lets go of all messages of a queue that is closed and, if it was logged, dropped.
 func (q *Queue) dropAll() {
 	q.mu.Lock()
-	var refs []store.Ref
-	q.index.all(func(_ uint64, e *entry, _ bool) {
+	was := q.index.detach()
+	q.expires, q.zero, q.stuck, q.relocated = nil, nil, nil, nil
+	if q.listed {
+		q.broker.pager.remove(q)
+	}
+	q.mu.Unlock()
+	for i := range was {
+		q.dropIndex(&was[i])
+	}
+}
+
+// dropIndex lets go of all messages in an index that the queue has not got any more.
+func (q *Queue) dropIndex(x *index) {
+	unread, err := x.dissolve(func(e *entry) {
 		if !e.has(flagLeaving) {
-			refs = append(refs, e.ref)
+			q.broker.store.Drop(e.ref)
 		}
 	})
-	q.index.clear()
-	q.expires, q.zero, q.stuck = nil, nil, nil
-	q.mu.Unlock()
-	for _, ref := range refs {
-		q.broker.store.Drop(ref)
+	if err != nil { // the cleaner asks about each when it comes to it
+		q.broker.log.Warn("space of deleted messages comes back later: entries in the scratch file cannot be read",
+			"vhost", q.vhost.name, "queue", q.name, "n", unread, "err", err)
 	}
 }
 

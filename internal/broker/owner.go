@@ -24,7 +24,7 @@ func (q *Queue) holds(pos uint64) bool {
 	if q.deleted {
 		return false
 	}
-	return q.index.at(pos) != nil || q.isReservedLocked(pos)
+	return q.index.isLive(pos) || q.isReservedLocked(pos)
 }
 
 func (q *Queue) relocate(pos uint64, from, to store.Ref) (held bool) {
@@ -33,20 +33,21 @@ func (q *Queue) relocate(pos uint64, from, to store.Ref) (held bool) {
 	if q.deleted {
 		return false
 	}
-	if e := q.index.at(pos); e != nil {
-		if e.ref == from {
-			e.ref = to
-		}
-		return true
+	if q.index.isPaged(pos) && q.loadLocked(pos) != nil {
+		q.relocateLaterLocked(pos, from, to)
+		return !q.deleted
 	}
-	if !q.isReservedLocked(pos) {
+	switch {
+	case q.deleted:
 		return false
-	}
-	if q.relocated == nil {
-		q.relocated = make(map[uint64]store.Ref)
-	}
-	if known, ok := q.relocated[pos]; !ok || known == from {
-		q.relocated[pos] = to
+	case q.index.isPaged(pos): // again, since
+		q.relocateLaterLocked(pos, from, to)
+	case q.index.isLive(pos):
+		q.index.relocate(pos, from, to)
+	case q.isReservedLocked(pos):
+		q.relocateLaterLocked(pos, from, to)
+	default:
+		return false
 	}
 	return true
 }

@@ -56,7 +56,12 @@ type Queue struct {
 
 	// relocated are the new places of records whose position is reserved and not yet
 	// pushed; see Broker.Relocate.
-	relocated map[uint64]store.Ref
+	// Also of those whose chunk is paged and cannot be read.
+	relocated map[uint64]relocation
+
+	listed    bool   // with the pager
+	readFrom  uint64 // number of the chunk behind which it was read ahead
+	loadRetry int64  // when a paged chunk may be read again after a fault, unix milliseconds
 
 	stuck      []stuckLetter // dead letters that the store refused
 	stuckUntil int64         // when they are tried again, unix milliseconds
@@ -134,6 +139,7 @@ func (q *Queue) push(pos uint64, e entry, ttl int64, known *store.Record) {
 		q.noteArrivalLocked(pos, &e, ttl, s)
 	}
 	q.index.put(pos, e)
+	q.listLocked(pos)
 	if q.hasWorkLocked(s) {
 		q.dispatchKnownLocked(pos, known)
 		return
@@ -149,8 +155,8 @@ func (q *Queue) hasWorkLocked(s *queueSettings) bool {
 
 // followLocked corrects the reference of a message that was relocated before it was pushed.
 func (q *Queue) followLocked(pos uint64, e *entry) {
-	if ref, ok := q.relocated[pos]; ok {
-		e.ref = ref
+	if r, ok := q.relocated[pos]; ok {
+		e.ref = r.to
 		delete(q.relocated, pos)
 	}
 }

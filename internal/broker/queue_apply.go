@@ -22,7 +22,7 @@ func (q *Queue) apply(s *queueSettings) {
 	q.settings.Store(s)
 	q.undeliverable.Store(false)
 	if s.ttl != old.ttl {
-		q.retimeLocked(s.ttl)
+		q.retimeLocked(old.ttl, s.ttl)
 	}
 	if s.expires != old.expires {
 		q.touchLocked()
@@ -36,7 +36,7 @@ func (q *Queue) apply(s *queueSettings) {
 
 // retimeLocked corrects the ends of those messages in the heap that are there because of the
 // queue's TTL, now that it is another.
-func (q *Queue) retimeLocked(ttl int64) {
+func (q *Queue) retimeLocked(old, ttl int64) {
 	if !q.disordered {
 		return
 	}
@@ -46,11 +46,9 @@ func (q *Queue) retimeLocked(ttl int64) {
 			kept = append(kept, x)
 			continue
 		}
-		e := q.index.at(x.pos &^ byQueueTTL)
-		if e == nil || ttl < 0 {
-			continue
+		if ttl >= 0 && q.index.isLive(x.pos&^byQueueTTL) {
+			kept = append(kept, expiry{at: x.at - old + ttl, pos: x.pos})
 		}
-		kept = append(kept, expiry{at: e.arrivedMillis() + ttl, pos: x.pos})
 	}
 	q.expires = kept
 	q.expires.order()

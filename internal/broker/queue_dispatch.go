@@ -49,6 +49,10 @@ type dispatch struct {
 	delivery Delivery
 	buf      []byte // for records that are no longer in memory
 
+	// absent is a position whose entry must be loaded before anything else, if isAbsent.
+	absent   uint64
+	isAbsent bool
+
 	// known is the record of the message at knownPos, if whoever dispatches has it in hand.
 	known    *store.Record
 	knownPos uint64
@@ -61,6 +65,9 @@ func newDispatch() any {
 func (d *dispatch) isEmpty() bool {
 	return len(d.claims)+len(d.expired)+len(d.overflow)+len(d.rejected) == 0
 }
+
+// miss says that the entry of a position is not in memory.
+func (d *dispatch) miss(pos uint64) { d.absent, d.isAbsent = pos, true }
 
 // dispatchLocked does all that can be done with the queue's messages: expires, delivers, lets
 // go of what is too much. The caller holds q.mu, has found q.dispatching false, and has lost
@@ -96,7 +103,11 @@ func (q *Queue) resume() {
 // gave up before with dispatching still true. It is called with q.mu and returns without.
 func (q *Queue) runRounds(d *dispatch) (ended bool) {
 	for range maxRounds {
+		d.isAbsent = false
 		q.fillLocked(d)
+		if d.isEmpty() && d.isAbsent && q.loadAbsentLocked(d) {
+			continue
+		}
 		if d.isEmpty() {
 			q.dispatching = false
 			q.armLocked()
@@ -126,7 +137,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 	}
 	s := q.settings.Load()
 	q.takeStuckLocked(d)
-	if q.expireIfDueLocked(d) {
+	if q.expireIfDueLocked(d) || d.isAbsent {
 		return // what is behind them may have expired as well
 	}
 	for claimed := uint32(0); len(d.claims) < claimBatch && claimed < claimBytes; {
@@ -134,6 +145,11 @@ func (q *Queue) fillLocked(d *dispatch) {
 		if !ok {
 			break
 		}
+		if q.index.isPaged(pos) {
+			d.miss(pos)
+			break
+		}
+		q.readAheadLocked(pos)
 		c := q.pickLocked()
 		if c == nil {
 			break
@@ -152,6 +168,10 @@ func (q *Queue) fillLocked(d *dispatch) {
 	q.expireZeroLocked(d)
 	for len(d.overflow) < claimBatch && s.isExceeded(&q.index.index) {
 		pos, _ := q.index.nextReady()
+		if q.index.isPaged(pos) {
+			d.miss(pos)
+			break
+		}
 		q.index.hold(pos)
 		d.overflow = append(d.overflow, pos)
 	}

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"math/bits"
-	"sync"
 
 	"github.com/duepost/duepost/internal/store"
 )
@@ -62,7 +61,8 @@ const (
 )
 
 // block is 64 positions in a row. A position is unborn (no bit), ready, held, or gone (born
-// and neither). entries is nil when nothing in the block is ready or held.
+// and neither). entries is nil when nothing in the block is ready or held, and when its chunk
+// is paged.
 type block struct {
 	ready   uint64
 	held    uint64
@@ -77,6 +77,12 @@ type chunk struct {
 	blocks [chunkSize]block
 	ready  uint16 // bit i: block i has something ready
 	gone   uint16 // bit i: all of block i was born and is gone
+
+	// Where the entries are; see queue_index_pages.go.
+
+	paged bool       // only in the scratch file
+	page  store.Page // of a copy of the entries as they are, or 0
+	edits uint32     // how often a copy became out of date
 }
 
 // index finds the messages of a queue by position. Positions are handed out in order and put
@@ -86,13 +92,19 @@ type chunk struct {
 // A chunk of which all is gone is given back and leaves 8 bytes behind while older ones live,
 // so one message left for ever does not keep the memory of those that came after it.
 //
+// The entries of a chunk may be paged: in the scratch file and not in memory. What is known without
+// them is: whether a position is ready or held, and which is the next. Whoever needs the entry of
+// a position that isPaged has it loaded first; see Queue.loadLocked.
+//
 // Invariants: no ready position is below cursor. Positions below first*chunkSpan and those of a
-// nil chunk are gone; those beyond the last chunk are unborn. chunks[0] is never nil.
+// nil chunk are gone; those beyond the last chunk are unborn. chunks[0] is never nil. In a paged
+// chunk all positions were born and none is held. The last chunk is not paged.
 type index struct {
 	chunks []*chunk
 	first  uint64 // number of chunks[0], or of the chunk that will be
 	cursor uint64
-	spare  *sync.Pool // of *[blockSize]entry
+	hand   uint64 // number of the chunk that the pager looks at next
+	pager  *pager
 
 	ready, held           int
 	readyBytes, heldBytes int64
@@ -102,7 +114,7 @@ type index struct {
 func (x *index) put(pos uint64, e entry) {
 	b, bit := x.born(pos)
 	if b.entries == nil {
-		b.entries = x.spare.Get().(*[blockSize]entry)
+		b.entries = x.pager.take()
 	}
 	b.entries[pos%blockSize] = e
 	x.makeReady(pos, b, bit)
@@ -127,13 +139,20 @@ func (x *index) born(pos uint64) (b *block, bit uint64) {
 	return b, bit
 }
 
-// at returns the entry of a position that is ready or held, else nil.
+// at returns the entry of a position that is ready or held and not paged, else nil. Of a ready
+// one only relocate may change it.
 func (x *index) at(pos uint64) *entry {
 	b := x.block(pos)
-	if b == nil || (b.ready|b.held)>>(pos%blockSize)&1 == 0 {
+	if b == nil || b.entries == nil || (b.ready|b.held)>>(pos%blockSize)&1 == 0 {
 		return nil
 	}
 	return &b.entries[pos%blockSize]
+}
+
+// isLive reports whether a position is ready or held.
+func (x *index) isLive(pos uint64) bool {
+	b := x.block(pos)
+	return b != nil && (b.ready|b.held)>>(pos%blockSize)&1 != 0
 }
 
 // isHeld reports whether a position is held.
@@ -144,15 +163,20 @@ func (x *index) isHeld(pos uint64) bool {
 
 // block returns the block of a position, or nil if all of its chunk is gone or unborn.
 func (x *index) block(pos uint64) *block {
-	n := pos/chunkSpan - x.first
-	if n >= uint64(len(x.chunks)) { // also when the chunk is before first
-		return nil
-	}
-	c := x.chunks[n]
+	c := x.chunk(pos / chunkSpan)
 	if c == nil {
 		return nil
 	}
 	return &c.blocks[pos/blockSize%chunkSize]
+}
+
+// chunk returns the chunk with a number, or nil if all of it is gone or unborn.
+func (x *index) chunk(n uint64) *chunk {
+	i := n - x.first
+	if i >= uint64(len(x.chunks)) { // also when the chunk is before first
+		return nil
+	}
+	return x.chunks[i]
 }
 
 // nextReady returns the lowest ready position and moves the cursor there.
@@ -193,7 +217,7 @@ func (c *chunk) firstReady(start, from uint64) (pos uint64, ok bool) {
 	return 0, false
 }
 
-// hold makes a ready position held and returns its entry.
+// hold makes a ready position held and returns its entry. The position is not paged.
 func (x *index) hold(pos uint64) *entry {
 	c := x.chunks[pos/chunkSpan-x.first]
 	i := pos / blockSize % chunkSize
@@ -213,11 +237,15 @@ func (x *index) hold(pos uint64) *entry {
 	return e
 }
 
-// unhold makes a held position ready again, in its old place.
+// unhold makes a held position ready again, in its old place. Its entry may be changed before
+// others see the index.
 func (x *index) unhold(pos uint64) *entry {
-	b := x.block(pos)
+	c := x.chunk(pos / chunkSpan)
+	invariant(c != nil, "a message is put back that is gone")
+	x.outdate(c)
+	b := &c.blocks[pos/blockSize%chunkSize]
 	bit := uint64(1) << (pos % blockSize)
-	invariant(b != nil && b.held&bit != 0, "a message is put back that is not held")
+	invariant(b.held&bit != 0, "a message is put back that is not held")
 	b.held &^= bit
 	x.makeReady(pos, b, bit)
 	e := &b.entries[pos%blockSize]
@@ -250,7 +278,7 @@ func (x *index) remove(pos uint64) entry {
 // release gives back what the block, its chunk and the front of the index no longer need.
 func (x *index) release(pos uint64, b *block) {
 	if b.ready|b.held == 0 && b.entries != nil && b.born == ^uint64(0) {
-		x.spare.Put(b.entries)
+		x.pager.give(b.entries)
 		b.entries = nil
 	}
 	if !b.isGone() {
@@ -262,6 +290,7 @@ func (x *index) release(pos uint64, b *block) {
 	if c.gone != 1<<chunkSize-1 {
 		return
 	}
+	x.outdate(c)
 	x.chunks[n] = nil
 	for len(x.chunks) > 0 && x.chunks[0] == nil {
 		x.chunks = x.chunks[1:]
@@ -301,23 +330,6 @@ func (x *index) resume(next uint64) uint64 {
 		x.chunks = append(x.chunks, nil)
 	}
 	return (x.first + uint64(len(x.chunks))) * chunkSpan
-}
-
-// all calls visit for each position that is ready or held, in order.
-func (x *index) all(visit func(pos uint64, e *entry, held bool)) {
-	for n, c := range x.chunks {
-		if c == nil {
-			continue
-		}
-		for i := range c.blocks {
-			b := &c.blocks[i]
-			start := (x.first+uint64(n))*chunkSpan + uint64(i)*blockSize
-			for live := b.ready | b.held; live != 0; live &= live - 1 {
-				k := bits.TrailingZeros64(live)
-				visit(start+uint64(k), &b.entries[k], b.held>>k&1 != 0)
-			}
-		}
-	}
 }
 
 // wasBorn reports whether a position was put or abandoned.

@@ -1,8 +1,8 @@
 package broker
 
 import (
+	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -10,7 +10,7 @@ import (
 )
 
 func newTestIndex() *index {
-	return &index{spare: &sync.Pool{New: func() any { return new([blockSize]entry) }}}
+	return &index{pager: newPager(nil, DefaultIndexBytes, slog.New(slog.DiscardHandler))}
 }
 
 func TestEntryIsSmall(t *testing.T) {
@@ -116,12 +116,18 @@ func TestIndexAgainstModel(t *testing.T) {
 			}
 		}
 		live := 0
-		x.all(func(pos uint64, e *entry, held bool) {
-			live++
-			if s := m.state[pos]; (s == 'h') != held || s == 0 || e.ref.Off != uint32(pos) {
-				t.Errorf("seed %d: position %d is %q in the model, held %t, ref %v", seed, pos, s, held, e.ref)
+		for pos := range next {
+			s := m.state[pos]
+			if x.isLive(pos) != (s != 0) || x.isHeld(pos) != (s == 'h') {
+				t.Errorf("seed %d: position %d is %q in the model, live %t, held %t", seed, pos, s, x.isLive(pos), x.isHeld(pos))
 			}
-		})
+			if e := x.at(pos); e != nil {
+				live++
+				if e.ref.Off != uint32(pos) {
+					t.Errorf("seed %d: position %d has ref %v", seed, pos, e.ref)
+				}
+			}
+		}
 		if live != len(m.state) || x.ready+x.held != live || x.readyBytes+x.heldBytes != int64(live) {
 			t.Errorf("seed %d: got %d entries (%d ready, %d held), want %d", seed, live, x.ready, x.held, len(m.state))
 		}

@@ -42,15 +42,31 @@ const positionBlock = 1 << 20
 func (m *messages) setPriorities(highest int) {
 	m.levels = make([]level, highest+1)
 	for i := range m.levels {
-		m.levels[i].spare = m.spare
+		m.levels[i].pager = m.pager
 	}
 }
 
-// clear forgets all messages.
-func (m *messages) clear() {
-	m.index = index{spare: m.spare}
+// detach forgets all messages and returns the indexes that they were in.
+func (m *messages) detach() []index {
+	was := []index{m.index}
+	m.index = index{pager: m.pager}
 	for i := range m.levels {
-		m.levels[i].index = index{spare: m.spare}
+		was = append(was, m.levels[i].index)
+		m.levels[i].index = index{pager: m.pager}
+	}
+	return was
+}
+
+// each goes through the indexes of all priorities.
+func (m *messages) each(yield func(x *index) bool) {
+	if m.levels == nil {
+		yield(&m.index)
+		return
+	}
+	for i := range m.levels {
+		if !yield(&m.levels[i].index) {
+			return
+		}
 	}
 }
 
@@ -163,6 +179,30 @@ func (m *messages) at(pos uint64) *entry {
 	return x.at(n)
 }
 
+// of is like below, for positions that may be of a plain queue, or of a priority that there is
+// not, whose index is empty.
+func (m *messages) of(pos uint64) (*index, uint64) {
+	if m.level(pos) == nil {
+		return &m.index, pos
+	}
+	return m.below(pos)
+}
+
+func (m *messages) isLive(pos uint64) bool {
+	x, n := m.of(pos)
+	return x.isLive(n)
+}
+
+func (m *messages) isPaged(pos uint64) bool {
+	x, n := m.of(pos)
+	return x.isPaged(n)
+}
+
+func (m *messages) relocate(pos uint64, from, to store.Ref) {
+	x, n := m.of(pos)
+	x.relocate(n, from, to)
+}
+
 func (m *messages) isHeld(pos uint64) bool {
 	if m.levels == nil {
 		return m.index.isHeld(pos)
@@ -188,7 +228,7 @@ func (m *messages) nextReady() (pos uint64, ok bool) {
 }
 
 // longestReady returns the ready position that has been in the queue longest: that of which a TTL
-// of the queue ends first.
+// of the queue ends first. One that is paged comes before all: when it came is not known.
 func (m *messages) longestReady() (pos uint64, ok bool) {
 	if m.levels == nil {
 		return m.index.nextReady()
@@ -198,6 +238,9 @@ func (m *messages) longestReady() (pos uint64, ok bool) {
 		n, found := m.levels[i].nextReady()
 		if !found {
 			continue
+		}
+		if m.levels[i].isPaged(n) {
+			return uint64(i)<<priorityShift | n, true
 		}
 		if at := m.levels[i].at(n).arrivedMillis(); !ok || at < arrived {
 			pos, ok, arrived = uint64(i)<<priorityShift|n, true, at
@@ -252,18 +295,6 @@ func (m *messages) restore(pos uint64, e entry) {
 	x.restore(n, e)
 	m.ready++
 	m.readyBytes += int64(e.body)
-}
-
-func (m *messages) all(visit func(pos uint64, e *entry, held bool)) {
-	if m.levels == nil {
-		m.index.all(visit)
-		return
-	}
-	for i := range m.levels {
-		m.levels[i].all(func(n uint64, e *entry, held bool) {
-			visit(uint64(i)<<priorityShift|n, e, held)
-		})
-	}
 }
 
 func (m *messages) wasBorn(pos uint64) bool {

@@ -1,6 +1,10 @@
 package broker
 
-import "github.com/duepost/duepost/internal/store"
+import (
+	"fmt"
+
+	"github.com/duepost/duepost/internal/store"
+)
 
 // settlement gathers what leaves a queue, so that the store hears of it once and without the
 // queue's lock.
@@ -89,33 +93,40 @@ func (q *Queue) discard(positions []uint64) { q.Ack(positions) }
 const purgeBatch = 1024
 
 // purge takes the messages that are ready now out of the queue and returns how many they were.
-func (q *Queue) purge() int {
+// After an error the rest is still there.
+func (q *Queue) purge() (purged int, err error) {
 	s := q.broker.settlements.Get().(*settlement)
 	defer q.broker.settlements.Put(s)
-	purged := 0
 	for left := q.Messages(); left > 0; {
-		n := q.removeReady(min(left, purgeBatch), s)
+		n, err := q.removeReady(min(left, purgeBatch), s)
 		s.flush(q)
-		if n == 0 {
-			break
-		}
 		purged += n
+		if n == 0 || err != nil {
+			return purged, err
+		}
 		left -= n
 	}
-	return purged
+	return purged, nil
 }
 
 // removeReady takes out up to most ready messages from the front.
-func (q *Queue) removeReady(most int, s *settlement) int {
+func (q *Queue) removeReady(most int, s *settlement) (n int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for n := range most {
+	for n < most {
 		pos, ok := q.index.nextReady()
-		if !ok {
-			return n
+		switch {
+		case !ok:
+			return n, nil
+		case q.index.isPaged(pos):
+			if err := q.loadLocked(pos); err != nil {
+				return n, fmt.Errorf("read entries of %s: %w", q, err)
+			}
+		default:
+			q.index.hold(pos)
+			s.add(pos, q.index.remove(pos))
+			n++
 		}
-		q.index.hold(pos)
-		s.add(pos, q.index.remove(pos))
 	}
-	return most
+	return n, nil
 }

@@ -16,7 +16,12 @@ const clockSlack = 1000
 func (q *Queue) expireLocked(d *dispatch, s *queueSettings) {
 	now := q.broker.nowMillis()
 	for len(q.expires) > 0 && q.expires[0].at <= now && len(d.expired) < claimBatch {
-		pos := q.expires.pop().pos &^ byQueueTTL
+		pos := q.expires[0].pos &^ byQueueTTL
+		if q.index.isPaged(pos) {
+			d.miss(pos)
+			return
+		}
+		q.expires.pop()
 		e := q.index.at(pos)
 		switch {
 		case e == nil: // settled before
@@ -35,6 +40,10 @@ func (q *Queue) expireLocked(d *dispatch, s *queueSettings) {
 		if !ok {
 			return
 		}
+		if q.index.isPaged(pos) {
+			d.miss(pos)
+			return
+		}
 		e := q.index.at(pos)
 		if e.has(flagZeroTTL) || e.arrivedMillis()+s.ttl > now {
 			return
@@ -46,8 +55,13 @@ func (q *Queue) expireLocked(d *dispatch, s *queueSettings) {
 
 // expireZeroLocked takes out the messages with a TTL of 0 that nobody took.
 func (q *Queue) expireZeroLocked(d *dispatch) {
-	for _, pos := range q.zero {
-		if e := q.index.at(pos); e != nil && !q.index.isHeld(pos) {
+	for i, pos := range q.zero {
+		if q.index.isPaged(pos) {
+			d.miss(pos)
+			q.zero = append(q.zero[:0], q.zero[i:]...)
+			return
+		}
+		if q.index.isLive(pos) && !q.index.isHeld(pos) {
 			q.index.hold(pos)
 			d.expired = append(d.expired, pos)
 		}
@@ -91,7 +105,7 @@ func (q *Queue) noteReturnLocked(pos uint64, e *entry) {
 	}
 }
 
-// hasOverdueLocked reports whether a ready message's time has ended.
+// hasOverdueLocked reports whether a ready message's time has, or may have, ended.
 func (q *Queue) hasOverdueLocked(s *queueSettings) bool {
 	if s.ttl < 0 && len(q.expires) == 0 {
 		return false
@@ -101,14 +115,14 @@ func (q *Queue) hasOverdueLocked(s *queueSettings) bool {
 		return true
 	}
 	pos, ok := q.index.longestReady()
-	return ok && s.ttl >= 0 && q.index.at(pos).arrivedMillis()+s.ttl <= now
+	return ok && s.ttl >= 0 && (q.index.isPaged(pos) || q.index.at(pos).arrivedMillis()+s.ttl <= now)
 }
 
 // noteExpiryLocked puts a message into the heap. What is settled before its time stays there
 // until it would have expired, but never more of it than of what is in the queue.
 func (q *Queue) noteExpiryLocked(pos uint64, at int64) {
 	if len(q.expires) > 2*(q.index.ready+q.index.held)+blockSize {
-		q.expires.keep(func(pos uint64) bool { return q.index.at(pos) != nil })
+		q.expires.keep(q.index.isLive)
 	}
 	q.expires.push(expiry{at: at, pos: pos})
 	q.armForLocked(at)
@@ -121,8 +135,10 @@ func (q *Queue) armLocked() {
 		q.armForLocked(q.expires[0].at)
 	}
 	if s.ttl >= 0 {
-		if pos, ok := q.index.longestReady(); ok {
+		if pos, ok := q.index.longestReady(); ok && !q.index.isPaged(pos) {
 			q.armForLocked(q.index.at(pos).arrivedMillis() + s.ttl)
+		} else if ok {
+			q.armForLocked(q.loadRetry)
 		}
 	}
 	if s.expires >= 0 && len(q.consumers) == 0 {
@@ -130,6 +146,9 @@ func (q *Queue) armLocked() {
 	}
 	if len(q.stuck) > 0 {
 		q.armForLocked(q.stuckUntil)
+	}
+	if q.loadRetry != 0 {
+		q.armForLocked(q.loadRetry)
 	}
 }
 

@@ -74,6 +74,7 @@ type recovery struct {
 	delivered   map[uint32][]uint64 // by queue id, see clean
 	batch       store.Batch         // what is to be forgotten
 	restored    int
+	roomless    bool // the scratch file cannot be written, and this was logged
 }
 
 // pass gives the definitions with a prefix to take: their key without the prefix, and the value.
@@ -285,11 +286,26 @@ func (r *recovery) messages(found *store.RecoveredQueue) {
 		r.broker.counters.orphans.Add(uint64(len(found.Entries)))
 		return
 	}
+	const piece = 4096
+	for entries := found.Entries; len(entries) > 0; {
+		n := min(len(entries), piece)
+		r.restore(q, entries[:n])
+		entries = entries[n:]
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delivered := r.delivered[found.ID]
-	for i := range found.Entries {
-		f := &found.Entries[i]
+	if q.index.levels == nil {
+		q.next.Store(q.index.resume(found.Next))
+	}
+	q.armLocked()
+}
+
+// restore puts messages back and keeps what queues take in memory within its budget.
+func (r *recovery) restore(q *Queue, entries []store.Entry) {
+	q.mu.Lock()
+	delivered := r.delivered[q.id]
+	for i := range entries {
+		f := &entries[i]
 		e := newEntry(f.Ref, int(f.Ref.Len), f.Arrived, flagLogged)
 		if wasDelivered(f.Pos, delivered) {
 			e.set(flagRedelivered)
@@ -298,11 +314,13 @@ func (r *recovery) messages(found *store.RecoveredQueue) {
 		q.index.restore(f.Pos, e)
 		q.restoreExpiryLocked(f)
 	}
-	r.restored += len(found.Entries)
-	if q.index.levels == nil {
-		q.next.Store(q.index.resume(found.Next))
+	q.listLocked(entries[len(entries)-1].Pos)
+	q.mu.Unlock()
+	r.restored += len(entries)
+	if err := r.broker.pager.makeRoom(); err != nil && !r.roomless {
+		r.roomless = true
+		r.broker.log.Warn("entries of queues stay in memory: cannot write scratch file", "err", err)
 	}
-	q.armLocked()
 }
 
 // restoreExpiryLocked arranges for the end of a restored message's time. A TTL of 0 ended before.

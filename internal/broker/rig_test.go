@@ -22,6 +22,7 @@ type rig struct {
 	limits  Limits
 	log     *slog.Logger
 	options store.Options
+	disk    store.FS // the real one if nil
 
 	store  *store.Store
 	alarms *delay.Alarms
@@ -42,7 +43,10 @@ func newRig(t testing.TB) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	s, err := store.Open(store.OS(), r.dir, r.options)
+	if r.disk == nil {
+		r.disk = store.OS()
+	}
+	s, err := store.Open(r.disk, r.dir, r.options)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (r *rig) reached(exchange, key string, options ...option) []string {
 	}
 	r.vhost.mu.RUnlock()
 	for _, q := range all {
-		if n := q.purge(); n > 1 {
+		if n, _ := q.purge(); n > 1 {
 			r.t.Errorf("queue %s got the message %d times", q.Name(), n)
 		} else if n == 1 {
 			names = append(names, q.Name())

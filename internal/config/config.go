@@ -62,6 +62,11 @@ type Config struct {
 	// beyond it they stay delayed and are tried again. Default 1000000.
 	MaxParked int `name:"max-parked" json:"max-parked" default:"1000000" help:"Most parked messages of a virtual host: due, but taken by no queue."`
 
+	// QueueIndexMemory is the memory in bytes for what queues know about their messages, 24
+	// for each; beyond it, what is far from being delivered is in a scratch file of the data
+	// directory. Default 67108864 (64 MiB).
+	QueueIndexMemory int64 `name:"queue-index-memory" json:"queue-index-memory" default:"67108864" help:"Bytes of memory for the index of queues, 24 a message; the rest of it goes to a scratch file."`
+
 	// StopTimeout bounds the orderly stop; what has not ended by then is cut. Default 10s.
 	StopTimeout time.Duration `name:"stop-timeout" json:"-" default:"10s" help:"Longest wait for connections to end at a stop."`
 
@@ -75,6 +80,8 @@ const (
 	minFrameMax    = 4096                // every peer must accept it [amqp connection.tune-ok]
 	maxHeartbeat   = 65535 * time.Second // a 16-bit number of seconds on the wire
 	maxMessageSize = 512 << 20           // half of what the store's format can hold
+
+	minQueueIndexMemory = 1 << 20 // less is only more reading
 )
 
 // Secret is a value that is never printed.
@@ -105,6 +112,8 @@ func Default() Config {
 		Heartbeat:      60 * time.Second,
 		MaxMessageSize: 128 << 20,
 		MaxParked:      1_000_000,
+
+		QueueIndexMemory: 64 << 20,
 
 		StopTimeout: 10 * time.Second,
 		LogLevel:    "info",
@@ -145,6 +154,7 @@ func (c Config) Validate() error {
 	least("max-connections", int64(c.MaxConnections), 0)
 	least("max-message-size", c.MaxMessageSize, 1)
 	least("max-parked", int64(c.MaxParked), 1)
+	least("queue-index-memory", c.QueueIndexMemory, minQueueIndexMemory)
 	if c.MaxMessageSize > maxMessageSize {
 		faults = append(faults, fmt.Errorf("max-message-size: is %d, must be at most %d", c.MaxMessageSize, maxMessageSize))
 	}

@@ -103,7 +103,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Logger: log})
 	d.broker, err = broker.Open(broker.Config{
 		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
-		Recovered: found, Limits: broker.Limits{MaxParked: d.cfg.MaxParked},
+		Recovered: found, Limits: broker.Limits{MaxParked: d.cfg.MaxParked, IndexBytes: d.cfg.QueueIndexMemory},
 	})
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)
