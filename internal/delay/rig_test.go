@@ -29,6 +29,8 @@ type rig struct {
 	log    *bytes.Buffer
 	config Config // what of it is set is used
 
+	storeOptions store.Options
+
 	store  *flakyStore
 	alarms *Alarms
 	engine *Engine
@@ -38,17 +40,28 @@ type rig struct {
 // newRig returns a rig that runs.
 func newRig(t *testing.T, c Config) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), clock: &fakeClock{}, log: &bytes.Buffer{}, config: c}
+	r := &rig{t: t, dir: t.TempDir(), clock: &fakeClock{}, config: c}
+	r.begin()
+	return r
+}
+
+// begin makes what is not set and starts it all.
+func (r *rig) begin() {
+	r.t.Helper()
+	r.log = &bytes.Buffer{}
 	r.sink = &fakeSink{clock: r.clock, rules: map[string][]Outcome{}}
 	r.open()
 	r.start()
-	return r
 }
 
 // open opens the store and makes what stands on it.
 func (r *rig) open() {
 	r.t.Helper()
-	s, err := store.Open(store.OS(), r.dir, store.Options{SegmentBytes: 1 << 20})
+	o := r.storeOptions
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = 1 << 20
+	}
+	s, err := store.Open(store.OS(), r.dir, o)
 	if err != nil {
 		r.t.Fatalf("open store: %v", err)
 	}

@@ -123,6 +123,7 @@ func (c *cleaner) writeRuns() error {
 			return err
 		}
 	}
+	c.log.setNoRuns(false) // whatever has to be in runs is
 	for runs := c.mergeDue(); len(runs) > 1; runs = c.mergeDue() {
 		if err := c.mergeRuns(runs); err != nil {
 			return err

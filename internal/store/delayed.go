@@ -255,11 +255,14 @@ func (s *Store) awaitCalm() error {
 	x := s.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for x.bytes > 3*s.log.o.FreshBytes && s.fullBytesLocked() > 3*s.log.o.FreshBytes {
+	for x.bytes > 3*s.log.o.FreshBytes {
+		bytes, refuses := s.fullBytesLocked()
 		switch {
+		case bytes <= 3*s.log.o.FreshBytes:
+			return nil
 		case x.stopped != nil:
 			return x.stopped
-		case x.stuck != nil:
+		case refuses:
 			return ErrFull
 		}
 		wake(s.cleaner.kick)
@@ -268,14 +271,16 @@ func (s *Store) awaitCalm() error {
 	return nil
 }
 
-// fullBytesLocked returns the bytes of what waits in full segments.
-func (s *Store) fullBytesLocked() int64 {
+// fullBytesLocked returns the bytes of what waits in full segments, and whether
+// new messages are refused.
+func (s *Store) fullBytesLocked() (bytes int64, refuses bool) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
+	bytes = s.index.bytes
 	if f := s.log.active().fresh; f != nil {
-		return s.index.bytes - f.bytes
+		bytes -= f.bytes
 	}
-	return s.index.bytes
+	return bytes, s.log.refusesLocked()
 }
 
 // Pending returns the counters of one exchange incarnation.

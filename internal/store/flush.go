@@ -135,11 +135,11 @@ func (f *flush) failed(err error) error {
 		l.mu.Unlock()
 		return err
 	}
+	l.logger.Warn("cannot write a run", "err", err)
+	l.setNoRuns(true)
 	x.mu.Lock()
-	x.stuck = err
 	x.calm.Broadcast()
 	x.mu.Unlock()
-	l.logger.Warn("cannot write a run", "err", err)
 	return errors.Join(ErrFull, err)
 }
 
@@ -449,6 +449,5 @@ func (f *flush) serveLocked(r *run) {
 		r.seek(r.next)
 		x.fixLocked(&r.source)
 	}
-	x.stuck = nil
 	x.calm.Broadcast()
 }

@@ -31,7 +31,6 @@ type index struct {
 	landed  int
 	bytes   int64    // of fresh records that wait
 	arrays  []arrays // of fresh sets that are gone, for the next ones
-	stuck   error    // why the last run could not be written
 	stopped error
 
 	total   Pending

@@ -62,6 +62,7 @@ type log struct {
 	stale     []staleFile // files to recycle or remove, in this order
 	waitSpare int         // appends that wait for a spare
 	full      bool        // the last attempt to create a file failed
+	noRuns    bool        // the last run could not be written
 	defs      map[string]definition
 	stats     Stats
 }
@@ -150,7 +151,7 @@ func (l *log) reserveLocked(n int64, records int, who priority) ([]byte, Ref, er
 		if l.err != nil {
 			return nil, Ref{}, l.err
 		}
-		if l.full && who == forPublisher {
+		if who == forPublisher && l.refusesLocked() {
 			return nil, Ref{}, ErrFull
 		}
 		g := l.active()

@@ -82,7 +82,7 @@ func (l *log) prepare() (full bool) {
 // prepared takes in the result of one step and reports whether to stop.
 func (l *log) prepared(g *segment, err error) bool {
 	l.mu.Lock()
-	was := l.full
+	was := l.refusesLocked()
 	switch {
 	case isFailed(err):
 		l.failLocked(err)
@@ -93,17 +93,39 @@ func (l *log) prepared(g *segment, err error) bool {
 		l.spares = append(l.spares, g)
 		l.full = l.full && len(l.spares) <= l.o.ReserveSegments
 	}
-	is := l.full
+	is := l.refusesLocked()
 	l.space.Broadcast()
 	wake(l.cleaner.kick)
 	l.mu.Unlock()
-	if was != is {
-		l.logger.Info("space for new messages", "full", is)
-		if l.o.SpaceChanged != nil {
-			l.o.SpaceChanged(is)
-		}
-	}
+	l.tellSpace(was, is)
 	return err != nil
+}
+
+// refusesLocked reports whether new messages are refused: there is no room for
+// the log, or for a run of what waits in it.
+func (l *log) refusesLocked() bool { return l.full || l.noRuns }
+
+// setNoRuns notes whether the last run could be written.
+func (l *log) setNoRuns(noRuns bool) {
+	l.mu.Lock()
+	was := l.refusesLocked()
+	if l.noRuns != noRuns {
+		l.noRuns = noRuns
+		l.space.Broadcast()
+	}
+	is := l.refusesLocked()
+	l.mu.Unlock()
+	l.tellSpace(was, is)
+}
+
+func (l *log) tellSpace(was, is bool) {
+	if was == is {
+		return
+	}
+	l.logger.Info("space for new messages", "full", is)
+	if l.o.SpaceChanged != nil {
+		l.o.SpaceChanged(is)
+	}
 }
 
 func isFailed(err error) bool {
