@@ -14,6 +14,8 @@ import (
 // storeCmd works on a store directly, without a broker.
 type storeCmd struct {
 	Bench storeBenchCmd `cmd:"" help:"Measure the store at scale: fill it, kill it, open it, empty it."`
+	Check storeCheckCmd `cmd:"" help:"Verify a data directory offline and count what is in it."`
+	Dump  storeDumpCmd  `cmd:"" help:"Print the records of a data directory offline, one JSON object per line."`
 }
 
 // storeBenchCmd measures the store. The defaults are those of docs/BENCHMARKS.md.

@@ -92,7 +92,8 @@ const description = `An AMQP 0-9-1 broker with delayed messages built in.
 
 Exit codes: 0 done; 1 the operation did not succeed; 2 wrong command line or configuration;
 3 cannot start, because an address or the data directory is not to be had; 4 it ran, and what
-it was to check did not hold (consume: fewer than --count; demo, bench: lost, early or late).`
+it was to check did not hold (consume: fewer than --count; demo, bench: lost, early or late;
+store check: damage).`
 
 // signalContext ends with the first SIGINT or SIGTERM; from then on the signals have their
 // default effect again, so that a second one ends the process at once.

@@ -270,7 +270,7 @@ func (c *cleaner) idleRuns() (gone []*run, fronts []front) {
 			c.forgetCountsLocked(r)
 			gone = append(gone, r)
 		case held <= 0 && !flying[r]:
-			to := int64(r.state.done) * 8 / holeUnit * holeUnit
+			to := r.endedBlocks() / holeUnit * holeUnit
 			if to-r.punched >= l.o.RunBytes/4 {
 				fronts = append(fronts, front{r, r.punched, to})
 			}
@@ -281,6 +281,10 @@ func (c *cleaner) idleRuns() (gone []*run, fronts []front) {
 	}
 	return gone, fronts
 }
+
+// endedBlocks returns where the block begins that the first record that has not
+// ended is in. Blocks are read whole, so none may have a hole in its front.
+func (r *run) endedBlocks() int64 { return int64(r.blocks[max(0, r.blockOf(r.state.done))].off) * 8 }
 
 // forgetCountsLocked takes out of the counters what should be in a run and is not,
 // because it was damaged.

@@ -12,8 +12,8 @@ type Ref struct {
 // Key identifies a delayed entry and orders all of them. It is the entry's
 // public id. Seq is never used twice; a retry keeps Seq and changes Due.
 type Key struct {
-	Due int64 // unix ms
-	Seq uint64
+	Due int64  `json:"due"` // unix ms
+	Seq uint64 `json:"seq"`
 }
 
 // Less reports whether k comes before o.
@@ -28,8 +28,8 @@ type LSN uint64
 
 // Target is a message's place in a durable queue.
 type Target struct {
-	Queue uint32
-	Pos   uint64
+	Queue uint32 `json:"queue"`
+	Pos   uint64 `json:"pos"`
 }
 
 // Message is what to store. All slices are views and are copied during the call.
@@ -63,8 +63,8 @@ type Due struct {
 
 // Pending counts delayed entries that wait or are in flight.
 type Pending struct {
-	Count uint64
-	Bytes uint64 // of their records
+	Count uint64 `json:"count"`
+	Bytes uint64 `json:"bytes"` // of their records
 }
 
 // Outcome is the answer to [Store.Cancel].

@@ -61,13 +61,37 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 //  1. find the files and their order;
 //  2. open the runs and replay the log, which tells what of them is pending;
 //  3. sync the last one: after a kill, unlike after a power cut, what was read
-//     from it may be in the page cache only;
+//     from it may be in the page cache only; remove runs that it does not need;
 //  4. hand unused files to the log, under new names;
 //  5. begin a new segment, whose header says where the log ended.
 func (s *Store) recover(r *replay, names []string) error {
+	state, err := s.read(r, names)
+	if err != nil {
+		return err
+	}
+	if k := len(r.used); k > 0 {
+		if err := r.used[k-1].seg.file.Datasync(); err != nil {
+			return fmt.Errorf("sync segment %s: %w", r.used[k-1].seg.name, err)
+		}
+	}
+	if err := s.removeUnnamed(state); err != nil {
+		return err
+	}
+	l := s.log
+	l.lsn = r.maxLSN + 1
+	l.durable.Store(uint64(r.maxLSN))
+	l.nextSeq = max(r.nextSeq, state.nextSeq)
+	s.damages.Store(int64(len(r.out.Damages)))
+	s.recovered.Store(r.out)
+	r.tell()
+	return s.begin(r)
+}
+
+// read is the part of recovery that changes nothing on the disk: steps 1 and 2.
+func (s *Store) read(r *replay, names []string) (*rebuild, error) {
 	l := s.log
 	if err := r.load(names); err != nil {
-		return err
+		return nil, err
 	}
 	if len(r.used) == 0 {
 		l.nonce = freshNonce()
@@ -78,36 +102,33 @@ func (s *Store) recover(r *replay, names []string) error {
 	}
 	state := newRebuild(l, s.index)
 	if err := state.loadRuns(names); err != nil {
-		return err
+		return nil, err
 	}
 	l.publishLocked()
 	r.visit = state.apply
 	r.begin = func(lsn LSN) { state.lsn = lsn }
 	if err := r.run(); err != nil {
-		return err
-	}
-	if k := len(r.used); k > 0 {
-		if err := r.used[k-1].seg.file.Datasync(); err != nil {
-			return fmt.Errorf("sync segment %s: %w", r.used[k-1].seg.name, err)
-		}
+		return nil, err
 	}
 	for _, c := range r.used {
 		g := c.seg
 		g.end, g.taken, g.flushed = c.end, c.end, c.end
 	}
 	r.out.Queues = state.finish()
-	if state.err != nil {
-		return state.err
-	}
 	r.out.Damages = append(r.out.Damages, state.damages...)
 	r.out.Definitions = sortedDefinitions(l.defs)
-	l.lsn = r.maxLSN + 1
-	l.durable.Store(uint64(r.maxLSN))
-	l.nextSeq = max(r.nextSeq, state.nextSeq)
-	s.damages.Store(int64(len(r.out.Damages)))
-	s.recovered.Store(r.out)
-	r.tell()
-	return s.begin(r)
+	return state, nil
+}
+
+// removeUnnamed removes the run files that the log does not tell of: they were
+// never finished, or are not needed any more. What says so is durable by now.
+func (s *Store) removeUnnamed(state *rebuild) error {
+	for _, r := range state.unnamed {
+		if err := s.log.fs.Remove(s.log.path(r)); err != nil {
+			return fmt.Errorf("remove run: %w", err)
+		}
+	}
+	return nil
 }
 
 // dropEmpty sets aside segments that were begun but never got a frame, unless

@@ -19,8 +19,8 @@ type rebuild struct {
 	candidates map[uint32]*candidate // run files that are there
 	known      map[uint32]bool       // runs that the log tells of
 	maxID      uint32                // of files that the log speaks of
+	unnamed    []string              // run files that the log does not tell of
 	damages    []Damage
-	err        error
 	move       Move
 	view       messageView
 }

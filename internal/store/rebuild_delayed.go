@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -187,9 +186,8 @@ func (s *rebuild) run(id uint32) *run {
 	return nil
 }
 
-// finishRuns makes the index serve the runs that the log tells of, and removes
-// the others: they were never finished, or are not needed any more.
-func (s *rebuild) finishRuns() error {
+// finishRuns makes the index serve the runs that the log tells of.
+func (s *rebuild) finishRuns() {
 	l := s.log
 	l.files = nil
 	for _, id := range slices.Sorted(maps.Keys(s.candidates)) {
@@ -198,9 +196,7 @@ func (s *rebuild) finishRuns() error {
 			if c.run != nil {
 				c.run.file.Close()
 			}
-			if err := l.fs.Remove(l.path(runName(id))); err != nil {
-				return fmt.Errorf("remove run: %w", err)
-			}
+			s.unnamed = append(s.unnamed, runName(id))
 			continue
 		}
 		s.damages = append(s.damages, c.damages...)
@@ -215,7 +211,6 @@ func (s *rebuild) finishRuns() error {
 			s.damages = append(s.damages, Damage{File: runName(id), Reason: "run is missing", Control: true})
 		}
 	}
-	return nil
 }
 
 func (s *rebuild) serve(r *run) {
@@ -244,9 +239,9 @@ func (s *rebuild) serve(r *run) {
 	}
 }
 
-// finishIndex brings the index in order. It leaves its error in s.err.
+// finishIndex brings the index in order.
 func (s *rebuild) finishIndex() {
-	s.err = s.finishRuns()
+	s.finishRuns()
 	s.finishFresh()
 	s.log.nextID = max(s.log.nextID, s.maxID+1)
 }

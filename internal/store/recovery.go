@@ -37,16 +37,16 @@ type Entry struct {
 
 // Damage is corruption that recovery skipped.
 type Damage struct {
-	File    string
-	Offset  int64
-	Length  int64 // bytes skipped
-	Reason  string
-	Records int  // records known to be lost, 0 if that cannot be told
-	Control bool // acknowledgements, moves or cancels may be among them: what they ended may be seen again
+	File    string `json:"file"`
+	Offset  int64  `json:"offset"`
+	Length  int64  `json:"length"` // bytes skipped
+	Reason  string `json:"reason"`
+	Records int    `json:"records"` // known to be lost, 0 if that cannot be told
+	Control bool   `json:"control"` // acknowledgements, moves or cancels may be among them: what they ended may be seen again
 }
 
 // Cut is the torn tail: writes that were never confirmed, cut off.
 type Cut struct {
-	File   string
-	Offset int64
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
 }

@@ -147,18 +147,26 @@ func (r *replay) content(c *scanned) ([]byte, error) {
 
 // run replays everything.
 func (r *replay) run() error {
-	for i, c := range r.used {
-		b, err := r.content(c)
-		if err != nil {
+	for i := range r.used {
+		if err := r.runOne(i); err != nil {
 			return err
 		}
-		var next *scanned
-		if i+1 < len(r.used) {
-			next = r.used[i+1]
-		}
-		r.checkChain(i)
-		r.segment(c, next, b)
 	}
+	return nil
+}
+
+// runOne replays one of the used files.
+func (r *replay) runOne(i int) error {
+	b, err := r.content(r.used[i])
+	if err != nil {
+		return err
+	}
+	var next *scanned
+	if i+1 < len(r.used) {
+		next = r.used[i+1]
+	}
+	r.checkChain(i)
+	r.segment(r.used[i], next, b)
 	return nil
 }
 

@@ -1,0 +1,230 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Report is what Check found in a directory: counts of what a start would find
+// there, and all damage.
+type Report struct {
+	Segments    int                 `json:"segments"` // files that hold part of the log
+	LogBytes    int64               `json:"logBytes"` // of these files
+	Spares      int                 `json:"spares"`   // log files that hold nothing
+	Runs        int                 `json:"runs"`
+	RunBytes    int64               `json:"runBytes"`
+	Unnamed     []string            `json:"unnamed,omitempty"` // run files that the log does not tell of; the next start removes them
+	Frames      uint64              `json:"frames"`
+	Records     uint64              `json:"records"` // of the log
+	RunRecords  uint64              `json:"runRecords"`
+	Pending     Pending             `json:"pending"`
+	Exchanges   map[uint32]Pending  `json:"exchanges"` // pending, by exchange incarnation
+	Queues      map[uint32]QueueSum `json:"queues"`    // ready, by queue
+	Definitions int                 `json:"definitions"`
+	Cut         *Cut                `json:"cut,omitempty"` // the torn tail; no damage
+	Damages     []Damage            `json:"damages"`
+}
+
+// QueueSum sums up what is ready in one queue.
+type QueueSum struct {
+	Count uint64 `json:"count"`
+	Bytes uint64 `json:"bytes"` // of the records
+}
+
+// inspection is a directory that is looked at: a store that has no roles and
+// writes nothing.
+type inspection struct {
+	s      *Store
+	names  []string
+	replay *replay
+	runs   []*run
+}
+
+// inspect locks a directory and lists it.
+func inspect(fs FS, dir string) (*inspection, error) {
+	lock, err := fs.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := newLog(fs, dir, Options{}.withDefaults())
+	s := &Store{log: l, index: newIndex(), lock: lock}
+	s.cleaner = newCleaner(s)
+	l.cleaner = s.cleaner
+	in := &inspection{s: s, replay: &replay{log: l, out: &Recovery{}, nextSeq: 1}}
+	if in.names, err = fs.List(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("list files: %w", err), lock.Close())
+	}
+	return in, nil
+}
+
+func (in *inspection) close() error {
+	var errs []error
+	for _, c := range in.replay.files {
+		errs = append(errs, c.seg.file.Close())
+	}
+	for _, r := range in.runs {
+		errs = append(errs, r.file.Close())
+	}
+	return errors.Join(append(errs, in.s.lock.Close())...)
+}
+
+func (in *inspection) damage(d Damage) {
+	in.replay.out.Damages = append(in.replay.out.Damages, d)
+}
+
+// Check reads all of a directory and verifies every checksum in it and what its
+// files say of each other. It changes nothing; with [ReadOnly] it could not. A
+// directory in use is ErrLocked, one of a newer format a *VersionError.
+func Check(fs FS, dir string) (_ *Report, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("check store in %s: %w", dir, err)
+		}
+	}()
+	in, err := inspect(fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.close()) }()
+	state, err := in.s.read(in.replay, in.names)
+	in.runs = in.s.log.files
+	if err != nil {
+		return nil, err
+	}
+	rep := in.count(state)
+	for _, r := range in.runs {
+		if err := in.checkRun(r, rep); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.checkMoved(); err != nil {
+		return nil, err
+	}
+	out := in.replay.out
+	rep.Damages, rep.Cut = out.Damages, out.Cut
+	slices.SortStableFunc(rep.Damages, func(a, b Damage) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset))
+	})
+	return rep, nil
+}
+
+// count takes the counts from what was read.
+func (in *inspection) count(state *rebuild) *Report {
+	out, x := in.replay.out, in.s.index
+	rep := &Report{
+		Segments: len(in.replay.used), Spares: len(in.replay.files) - len(in.replay.used),
+		Runs: len(in.runs), Unnamed: state.unnamed, Frames: out.Frames, Records: out.Records,
+		Pending: x.total, Exchanges: map[uint32]Pending{}, Queues: map[uint32]QueueSum{},
+		Definitions: len(out.Definitions),
+	}
+	for _, c := range in.replay.used {
+		rep.LogBytes += c.seg.size
+	}
+	for _, r := range in.runs {
+		rep.RunBytes += r.size
+	}
+	for ex, p := range x.pending {
+		if p.Count > 0 {
+			rep.Exchanges[ex] = *p
+		}
+	}
+	for _, q := range out.Queues {
+		var n QueueSum
+		for _, e := range q.Entries {
+			n.Count++
+			n.Bytes += uint64(e.Ref.Len)
+		}
+		if n.Count > 0 {
+			rep.Queues[q.ID] = n
+		}
+	}
+	return rep
+}
+
+// checkRun reads what waits in a run, and compares it with its index and with
+// what the log says. What is before that may have been given back.
+func (in *inspection) checkRun(r *run, rep *Report) error {
+	if r.consumed() {
+		return nil
+	}
+	before := len(in.replay.out.Damages)
+	left := map[uint32]Pending{}
+	last := Key{Due: -1}
+	for i := max(0, r.blockOf(r.state.done)); i < len(r.blocks); i++ {
+		m, err := r.read(i, in.s.log, func(off, n int64) {
+			in.damage(Damage{File: r.name, Offset: off, Length: n, Reason: "checksum mismatch"})
+		})
+		if err != nil {
+			return err
+		}
+		for _, f := range m.records {
+			rep.RunRecords++
+			if !last.Less(f.key) {
+				in.damage(Damage{File: r.name, Offset: int64(f.off) * 8, Length: int64(f.length), Reason: "record out of order"})
+			}
+			last = f.key
+			if f.off >= r.state.done && f.off < r.state.stop && !r.isSkipped(&f) {
+				p := left[f.exchange]
+				left[f.exchange] = Pending{p.Count + 1, p.Bytes + uint64(f.length)}
+			}
+		}
+	}
+	if len(in.replay.out.Damages) == before && !maps.Equal(left, r.state.left) {
+		in.damage(Damage{
+			File: r.name, Control: true,
+			Reason: fmt.Sprintf("%s wait, the log says %s", describe(left), describe(r.state.left)),
+		})
+	}
+	return nil
+}
+
+// describe shows how much waits, by exchange.
+func describe(left map[uint32]Pending) string {
+	var parts []string
+	for _, ex := range slices.Sorted(maps.Keys(left)) {
+		parts = append(parts, fmt.Sprintf("%d of exchange %d", left[ex].Count, ex))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkMoved reads those ready messages that were delayed: what puts them into
+// their queue stands apart from them.
+func (in *inspection) checkMoved() error {
+	l := in.s.log
+	var v messageView
+	for _, q := range in.replay.out.Queues {
+		for _, e := range q.Entries {
+			g := l.segment(e.Ref.File)
+			if g != nil && g.run == nil && !e.moved {
+				continue
+			}
+			err := l.read(e.Ref, v.Buf, &v)
+			if err == nil {
+				continue
+			}
+			if !IsCorruption(err) && !errors.Is(err, ErrMoved) {
+				return err
+			}
+			in.damage(Damage{
+				File: in.fileName(e.Ref.File), Offset: int64(e.Ref.Off) * 8, Length: int64(e.Ref.Len), Records: 1,
+				Reason: fmt.Sprintf("message of queue %d, position %d, cannot be read", q.ID, e.Pos),
+			})
+		}
+	}
+	return nil
+}
+
+// fileName names the file with an id, also one that is not there.
+func (in *inspection) fileName(id uint32) string {
+	if g := in.s.log.segment(id); g != nil {
+		return g.name
+	}
+	return segmentName(id)
+}
