@@ -214,12 +214,13 @@ func (d *dump) runFiles() error {
 }
 
 func (d *dump) run(r *run) error {
+	var m image
 	from := 0
 	if r.name == d.o.File {
 		from = max(0, r.blockOf(uint32(d.o.Offset/8)))
 	}
 	for i := from; i < len(r.blocks) && d.err == nil; i++ {
-		m, err := r.read(i, d.s.log, func(off, n int64) {
+		err := r.read(&m, i, d.s.log, func(off, n int64) {
 			d.damage(Damage{File: r.name, Offset: off, Length: n, Reason: "checksum mismatch"})
 		})
 		if err != nil {

@@ -152,10 +152,11 @@ func (in *inspection) checkRun(r *run, rep *Report) error {
 		return nil
 	}
 	before := len(in.replay.out.Damages)
+	var m image
 	left := map[uint32]Pending{}
 	last := Key{Due: -1}
 	for i := max(0, r.blockOf(r.state.done)); i < len(r.blocks); i++ {
-		m, err := r.read(i, in.s.log, func(off, n int64) {
+		err := r.read(&m, i, in.s.log, func(off, n int64) {
 			in.damage(Damage{File: r.name, Offset: off, Length: n, Reason: "checksum mismatch"})
 		})
 		if err != nil {
