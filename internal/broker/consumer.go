@@ -54,7 +54,10 @@ type Consumer struct {
 	// either sees it or comes before an answer that counts that credit.
 	starved atomic.Bool
 
-	gone bool // cancelled; guarded by queue.mu
+	priority int64 // those with a higher one come first [rmq consumer priorities]
+
+	isReady bool // was woken; guarded by queue.mu
+	gone    bool // cancelled; guarded by queue.mu
 }
 
 // Tag returns the consumer tag.

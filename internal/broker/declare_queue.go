@@ -155,6 +155,8 @@ func newQueue(v *VHost, spec *QueueSpec) *Queue {
 		bindings:   make(map[bindingKey]*binding),
 	}
 	q.index.pager = v.broker.pager
+	q.quorum = spec.Args[argQueueType] == "quorum"
+	q.singleActive, _ = spec.Args[argSingleActive].(bool)
 	if n, ok := amqp.AsInt(spec.Args[argMaxPriority]); ok {
 		q.index.setPriorities(int(n))
 	}

@@ -126,7 +126,7 @@ func (q *Queue) close(refuse func() error) (consumers []*Consumer, ready int, er
 		return nil, 0, err
 	}
 	q.deleted = true
-	consumers, q.consumers, q.active = q.consumers, nil, nil
+	consumers, q.consumers, q.active, q.sole = q.consumers, nil, nil, nil
 	for _, c := range consumers {
 		c.gone = true
 	}

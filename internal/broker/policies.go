@@ -96,7 +96,7 @@ func (v *VHost) matchLocked(name string, k policy.Kind) policyPair {
 
 // policyKind is what kind of thing policies take the queue for.
 func (q *Queue) policyKind() policy.Kind {
-	if q.args[argQueueType] == "quorum" {
+	if q.quorum {
 		return policy.QuorumQueue
 	}
 	return policy.ClassicQueue

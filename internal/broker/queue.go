@@ -28,6 +28,11 @@ type Queue struct {
 	// and not exclusive.
 	logged bool
 
+	quorum bool // its type is
+
+	// singleActive is whether only one of the consumers gets messages.
+	singleActive bool
+
 	settings atomic.Pointer[queueSettings]
 	next     atomic.Uint64 // position of the next message
 
@@ -45,7 +50,9 @@ type Queue struct {
 	zero       []uint64   // positions that expire unless delivered at once
 
 	consumers []*Consumer // in order of registration
-	active    []*Consumer // those that may have credit, asked in turn
+	active    []*Consumer // those that may have credit: highest priority first, asked in turn
+	isRanked  bool        // there was a consumer with a priority
+	sole      *Consumer   // the one that gets messages, if singleActive
 	turn      int         // whose turn it is in active
 	exclusive bool        // its one consumer wants to be alone
 
@@ -177,8 +184,7 @@ func (q *Queue) wake(c *Consumer) {
 		q.mu.Unlock()
 		return
 	}
-	c.starved.Store(false)
-	q.active = append(q.active, c)
+	q.activateLocked(c)
 	if q.index.ready > 0 && !q.dispatching {
 		q.dispatchLocked()
 		return

@@ -181,7 +181,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 // unit, or nil if none has. Those that have none are not asked again before they say so.
 func (q *Queue) pickLocked() *Consumer {
 	for len(q.active) > 0 {
-		if q.turn >= len(q.active) {
+		if q.turn >= q.firstRankLocked() {
 			q.turn = 0
 		}
 		c := q.active[q.turn]
@@ -198,6 +198,18 @@ func (q *Queue) pickLocked() *Consumer {
 		q.active = append(q.active[:q.turn], q.active[q.turn+1:]...)
 	}
 	return nil
+}
+
+// firstRankLocked returns how many of the active consumers have the highest priority.
+func (q *Queue) firstRankLocked() int {
+	if !q.isRanked {
+		return len(q.active)
+	}
+	n := 1
+	for n < len(q.active) && q.active[n].priority == q.active[0].priority {
+		n++
+	}
+	return n
 }
 
 // deliver reads one claimed message and hands it over.

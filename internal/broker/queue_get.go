@@ -1,11 +1,19 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/duepost/duepost/internal/amqp"
+)
 
 // Get takes the first message for basic.get and reports how many are ready behind it. With
 // noAck it is settled before Get returns. The record is valid for as long as it is used.
 // [amqp basic.get]
 func (q *Queue) Get(noAck bool) (d Delivery, left int, ok bool, err error) {
+	if q.singleActive && q.quorum {
+		return Delivery{}, 0, false, amqp.Errorf(amqp.ResourceLocked, "cannot obtain access to locked %s. "+
+			"basic.get operations are not supported by quorum queues with single active consumer", q)
+	}
 	for {
 		pos, e, left, ok, err := q.take()
 		if !ok {

@@ -147,9 +147,9 @@ func (ch *channel) release() {
 	}
 	clear(ch.consumers)
 	ch.mu.Unlock()
+	ch.requeueAll() // before its queues give anything to the consumers that come after these
 	for _, k := range consumers {
 		k.handle.Cancel()
 	}
-	ch.requeueAll()
 	ch.content = content{}
 }
