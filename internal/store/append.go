@@ -52,6 +52,9 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 	ref.Len = uint32(size)
 	x.mu.Lock()
 	x.addLocked(g, key, m.ExchangeID, ref)
+	if m.KeyHash != 0 {
+		g.fresh.keys.add(m.KeyHash, key.Seq)
+	}
 	x.mu.Unlock()
 	g.pins.Done()
 	return key, lsn, nil

@@ -10,10 +10,15 @@ type Batch struct {
 	// Keys has, after Commit, one element per AppendDelayed and Retry, in call order.
 	Keys []Key
 
+	// Outcomes has, after Commit, one element per Cancel, in call order.
+	Outcomes []Outcome
+
 	buf     []byte // encoded, padded records; at Commit the move record is added
 	ops     []op
 	moves   []Move
 	targets []Target // backing of moves[i].Targets
+	cancels []cancel
+	strict  bool // nothing happens unless all cancels succeed
 	err     error
 	ends    bool // has operations on entries in flight
 	delayed bool // has other operations on delayed entries
@@ -31,6 +36,7 @@ type op struct {
 	holds    int    // ready
 	key      Key    // delayed, retry
 	id       uint32 // exchange or queue
+	hash     uint64 // delayed, retry: of the publisher's key, 0 = none
 	ref      Ref    // settle: the hold to drop; ready, delayed, retry: where it is
 	seg      *segment
 	name     string
@@ -65,6 +71,7 @@ func (b *Batch) AppendDelayed(m *Message, due int64) {
 	key := Key{Due: clampDue(due)}
 	if rec := b.message(kindDelayed, m, &messageParts{kind: kindDelayed, key: key}); rec != nil {
 		b.last().key, b.last().id, b.last().index = key, m.ExchangeID, len(b.Keys)
+		b.last().hash = m.KeyHash
 		b.Keys = append(b.Keys, Key{})
 		b.delayed = true
 	}
@@ -160,6 +167,10 @@ func (b *Batch) DropQueue(id uint32) {
 	b.control(kindDropQueue, op{id: id}, func(p []byte) []byte { return le.AppendUint32(p, id) })
 }
 
+// Cancel takes out an entry that waits; see Store.Cancel. What else is in the batch
+// happens in any case.
+func (b *Batch) Cancel(key Key) { b.cancels = append(b.cancels, cancel{key: key}) }
+
 // DropExchange forgets the waiting entries of an exchange incarnation, whose id
 // must never be used again. They are subtracted from the counters at once.
 // Entries in flight can still be moved; a Retry ends them.
@@ -169,7 +180,7 @@ func (b *Batch) DropExchange(id uint32) {
 }
 
 // Len returns the number of operations.
-func (b *Batch) Len() int { return len(b.ops) }
+func (b *Batch) Len() int { return len(b.ops) + len(b.cancels) }
 
 // Reset empties the batch and keeps its memory, unless it is large.
 func (b *Batch) Reset() {
@@ -177,8 +188,10 @@ func (b *Batch) Reset() {
 		b.buf = nil
 	}
 	clear(b.ops)
+	clear(b.cancels)
 	*b = Batch{
 		Refs: b.Refs[:0], Keys: b.Keys[:0], buf: b.buf[:0], ops: b.ops[:0],
+		Outcomes: b.Outcomes[:0], cancels: b.cancels[:0],
 		moves: b.moves[:0], targets: b.targets[:0], view: messageView{Record: Record{Buf: b.view.Buf}},
 	}
 }

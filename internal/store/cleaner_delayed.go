@@ -82,6 +82,9 @@ func (c *cleaner) delayed(rec []byte, from Ref) {
 		x.bytes -= int64(e.length)
 		x.fixLocked(&f.source)
 		x.insertLocked(g, key, e.exchange, to)
+		if v.KeyHash != 0 {
+			g.fresh.keys.add(v.KeyHash, key.Seq)
+		}
 		c.adjustLocked(e.exchange, e.length, to.Len)
 		g.pins.Done()
 		return
@@ -325,6 +328,7 @@ func (c *cleaner) removeRuns(gone []*run) error {
 	l.publishLocked()
 	l.mu.Unlock()
 	for _, r := range gone {
+		l.releaseFilter(r)
 		r.file.Close()
 		if err := l.fs.Remove(l.path(r.name)); err != nil {
 			return fmt.Errorf("remove run: %w", err) // the next start will

@@ -5,7 +5,7 @@ package store
 // batch has LSN 0. A Retry of a damaged record is a *CorruptError: the entry can
 // only be discarded.
 func (s *Store) Commit(b *Batch) (LSN, error) {
-	if b.err != nil || len(b.ops) == 0 {
+	if b.err != nil || len(b.ops)+len(b.cancels) == 0 {
 		return 0, b.err
 	}
 	plain := len(b.buf)
@@ -24,6 +24,9 @@ func (s *Store) Commit(b *Batch) (LSN, error) {
 		if err := b.prepareEnds(s); err != nil {
 			return 0, err
 		}
+	}
+	if len(b.cancels) > 0 {
+		return b.commitCancels(s)
 	}
 	lsn, err := b.log(s)
 	if err != nil {
@@ -87,7 +90,7 @@ func (b *Batch) copyRecord(s *Store, o *op, m *Move) error {
 	if err := s.log.read(m.Ref, v.Buf, v); err != nil {
 		return err
 	}
-	o.at, o.id = len(b.buf), m.exchange
+	o.at, o.id, o.hash = len(b.buf), m.exchange, v.KeyHash
 	buf, err := appendDelayedCopy(b.buf, v, o.key)
 	if err != nil {
 		return err
@@ -97,19 +100,27 @@ func (b *Batch) copyRecord(s *Store, o *op, m *Move) error {
 	return nil
 }
 
-// log puts the records in place, and does what must happen at that instant.
+func (b *Batch) priority() priority {
+	if b.adds {
+		return forPublisher
+	}
+	return forControl
+}
+
+// log puts the records in place, and does what must happen at that instant. A batch
+// that cancels has the index locked and must not wait: then it may be errNoRoom.
 func (b *Batch) log(s *Store) (LSN, error) {
 	if len(b.buf) > maxRecordBytes {
 		return 0, ErrTooLarge
 	}
-	who := forControl
-	if b.adds {
-		who = forPublisher
-	}
 	l := s.log
+	reserve := l.reserveLocked
+	if len(b.cancels) > 0 {
+		reserve = l.tryReserveLocked
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	buf, ref, err := l.reserveLocked(int64(len(b.buf)), countRecords(b.buf), who)
+	buf, ref, err := reserve(int64(len(b.buf)), countRecords(b.buf), b.priority())
 	if err != nil {
 		return 0, err
 	}
@@ -121,6 +132,9 @@ func (b *Batch) log(s *Store) (LSN, error) {
 	}
 	for i := range b.moves {
 		l.movedLocked(&b.moves[i])
+	}
+	for i := range b.cancels {
+		b.cancels[i].logged()
 	}
 	return l.lsn, nil
 }
@@ -202,6 +216,9 @@ func (b *Batch) applied(s *Store, o *op) {
 	switch o.kind {
 	case kindDelayed, kindRetry:
 		x.addLocked(o.seg, o.key, o.id, o.ref)
+		if o.hash != 0 {
+			o.seg.fresh.keys.add(o.hash, o.key.Seq)
+		}
 		o.seg.pins.Done()
 	case kindMove:
 		m := &b.moves[o.move]

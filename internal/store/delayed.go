@@ -79,56 +79,6 @@ func (s *Store) noteDamage(file string, off, n int64) {
 	s.log.logger.Error("damage skipped", "file", file, "offset", off, "bytes", n)
 }
 
-// Cancel takes a waiting entry out. Against PopDue exactly one of the two wins.
-// Cancelled is certain across a crash once the LSN is durable. It may read from
-// the disk.
-func (s *Store) Cancel(key Key) (Outcome, LSN, error) {
-	x := s.index
-	for {
-		out, lsn, err := s.cancelFresh(key)
-		if out != NotFound || err != nil {
-			return out, lsn, err
-		}
-		x.mu.Lock()
-		runs := x.runsLocked(key)
-		x.mu.Unlock()
-		out, lsn, again, err := s.cancelInRuns(key, runs)
-		if !again {
-			return out, lsn, err
-		}
-	}
-}
-
-// cancelFresh looks in the log only.
-func (s *Store) cancelFresh(key Key) (out Outcome, lsn LSN, err error) {
-	x := s.index
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for {
-		f, e := x.findFresh(key.Seq)
-		switch {
-		case f == nil || e.due != key.Due:
-			return NotFound, 0, nil
-		case e.state == entryFlies:
-			return AlreadyDue, 0, nil
-		}
-		rec := appendRecord(nil, kindTomb, 0, func(b []byte) []byte { return appendKey(b, key) })
-		err := s.placeLocked(rec, forControl, func(at LSN) { lsn = at })
-		if err == errAgain {
-			continue
-		}
-		if err != nil {
-			return NotFound, 0, err
-		}
-		f.cancel(key, e)
-		x.bytes -= int64(e.length)
-		x.fixLocked(&f.source)
-		x.countLocked(e.exchange, -1, e.length)
-		s.log.addLive(f.ref(&e), -1)
-		return Cancelled, lsn, nil
-	}
-}
-
 // placeLocked logs a group of records, padded already, and calls then with both
 // locks held. If there was no room it waits for some with the index unlocked,
 // and returns errAgain: what the caller knows may be out of date.
@@ -165,31 +115,6 @@ func (x *index) runsLocked(k Key) (list []*run) {
 	return list
 }
 
-// cancelInRuns looks in the given runs. again says that one of them was merged
-// into another meanwhile.
-func (s *Store) cancelInRuns(key Key, runs []*run) (out Outcome, lsn LSN, again bool, err error) {
-	x := s.index
-	for _, r := range runs {
-		f, ok, err := s.findInRun(r, key)
-		if err != nil {
-			return NotFound, 0, false, err
-		}
-		if !ok {
-			continue
-		}
-		x.mu.Lock()
-		out, lsn, again, err = s.cancelFoundLocked(r, &f)
-		x.mu.Unlock()
-		return out, lsn, again, err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.isFlying(key) {
-		return AlreadyDue, 0, false, nil
-	}
-	return NotFound, 0, false, nil
-}
-
 // findInRun looks for the record with a key, whether it waits or not.
 func (s *Store) findInRun(r *run, key Key) (found, bool, error) {
 	number := r.blockFor(key)
@@ -209,44 +134,6 @@ func (s *Store) findInRun(r *run, key Key) (found, bool, error) {
 		return found{}, false, nil
 	}
 	return m.records[i], true, nil
-}
-
-func (s *Store) cancelFoundLocked(r *run, f *found) (out Outcome, lsn LSN, again bool, err error) {
-	x := s.index
-	for {
-		switch {
-		case f.off < r.next:
-			if x.isFlying(f.key) {
-				return AlreadyDue, 0, false, nil
-			}
-			return NotFound, 0, false, nil
-		case f.off >= r.state.stop:
-			return NotFound, 0, true, nil
-		case r.isSkipped(f):
-			return NotFound, 0, false, nil
-		}
-		end := canceledInRun{run: r.id, ordinal: f.ordinal, exchange: f.exchange, length: f.length}
-		err := s.placeLocked(appendRecord(nil, kindEnd, 0, end.append), forControl, func(at LSN) {
-			lsn = at
-			r.state.cancel(&end)
-		})
-		if err == errAgain {
-			continue
-		}
-		if err != nil {
-			return NotFound, 0, false, err
-		}
-		if r.merging {
-			r.canceled = append(r.canceled, f.key)
-		}
-		if r.isLoaded() {
-			r.settle()
-			x.fixLocked(&r.source)
-		}
-		x.countLocked(f.exchange, -1, f.length)
-		s.log.addLiveTo(r.segment, -1, f.length)
-		return Cancelled, lsn, false, nil
-	}
 }
 
 // awaitCalm waits while more waits in full segments of the log than runs were

@@ -23,6 +23,8 @@ var (
 	// ErrUnknownKey is returned by Commit when a Move, Retry or Discard names an
 	// entry that is not in flight. Nothing of the batch is applied.
 	ErrUnknownKey = errors.New("commit batch: entry is not in flight")
+	// ErrNotPending is returned by Get for a key of which nothing is pending.
+	ErrNotPending = errors.New("find delayed message: not pending")
 )
 
 // FailedError is the fail-stop state: the store no longer confirms anything.

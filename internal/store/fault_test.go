@@ -151,7 +151,7 @@ func TestDiskFull(t *testing.T) {
 			if errors.Is(err, ErrFull) {
 				break
 			}
-			r.add(k, 1, []byte("1:delayed"))
+			r.add(k, &Message{ExchangeID: 1, Body: []byte("1:delayed")})
 			r.ok(lsn, err)
 			keys = append(keys, k)
 			if !r.stepAppendSmall() {

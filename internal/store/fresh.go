@@ -21,6 +21,7 @@ type fresh struct {
 	base    uint64 // sequence number of entries[0]
 	entries []entry
 	strays  map[uint64]entry
+	keys    keyTable // sequence numbers by hash, also of what is not here any more
 	waiting int
 	flying  int
 	bytes   int64 // of records that wait
@@ -157,7 +158,7 @@ func (f *fresh) empty() arrays {
 		}
 	})
 	a := arrays{f.entries, f.heap}
-	f.entries, f.strays, f.heap = nil, flying, nil
+	f.entries, f.strays, f.heap, f.keys = nil, flying, nil, keyTable{}
 	f.waiting, f.bytes = 0, 0
 	f.flushed = true
 	f.seg.waits.Store(false)

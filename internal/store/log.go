@@ -41,6 +41,8 @@ type log struct {
 	roles   sync.WaitGroup
 	cleaner *cleaner // told when there may be garbage
 
+	filterBytes atomic.Int64 // of the filters of runs that are in memory
+
 	mu    sync.Mutex
 	space sync.Cond // on mu: a spare is ready, a commit ended, or the log stopped
 

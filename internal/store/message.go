@@ -41,6 +41,7 @@ type Message struct {
 	ExchangeID uint32 // incarnation of the delayed exchange, 0 for ready messages
 	Arrived    int64  // unix ms
 	TTL        int64  // message expiration in ms, -1 = none
+	KeyHash    uint64 // of delayed messages: what FindKey finds it by, 0 = by nothing
 	Persistent bool
 }
 

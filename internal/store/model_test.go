@@ -25,6 +25,7 @@ type model struct {
 type waitingEntry struct {
 	due  int64
 	ex   uint32
+	hash uint64
 	body string
 }
 
@@ -42,7 +43,7 @@ func (m *model) String() string {
 		lines = append(lines, fmt.Sprintf("queue %d %d %s", t.Queue, t.Pos, brief(b)))
 	}
 	for seq, e := range m.pending {
-		lines = append(lines, fmt.Sprintf("pending %d %d ex%d %s", e.due, seq, e.ex, brief(e.body)))
+		lines = append(lines, fmt.Sprintf("pending %d %d ex%d key%d %s", e.due, seq, e.ex, e.hash, brief(e.body)))
 	}
 	for k, v := range m.defs {
 		lines = append(lines, fmt.Sprintf("def %s=%s", k, v))
@@ -179,11 +180,11 @@ func (r *rig) takePending(got *model) bool {
 	}
 	b := &Batch{}
 	for _, d := range all {
-		body, ok := r.read(d.Ref)
+		rec, ok := r.record(d.Ref)
 		if !ok {
 			return false
 		}
-		got.pending[d.Key.Seq] = waitingEntry{d.Key.Due, d.ExchangeID, body}
+		got.pending[d.Key.Seq] = waitingEntry{d.Key.Due, d.ExchangeID, rec.KeyHash, string(rec.Body)}
 		b.Retry(d.Key, d.Ref, d.Key.Due)
 	}
 	if _, err := r.s.Commit(b); err != nil {
@@ -215,17 +216,22 @@ func (r *rig) dead(err error) bool {
 }
 
 func (r *rig) read(ref Ref) (string, bool) {
+	rec, ok := r.record(ref)
+	return string(rec.Body), ok
+}
+
+func (r *rig) record(ref Ref) (Record, bool) {
 	rec, err := r.s.Read(ref, nil)
 	if err != nil {
 		if !r.dead(err) {
 			r.t.Fatalf("read %+v: %v", ref, err)
 		}
-		return "", false
+		return Record{}, false
 	}
 	if string(rec.Exchange) != "ex" || string(rec.Props) != "props" {
 		r.t.Fatalf("read %+v: exchange %q, props %q", ref, rec.Exchange, rec.Props)
 	}
-	return string(rec.Body), true
+	return rec, true
 }
 
 // match finds the version that was recovered: the last that was confirmed, or a later one.
@@ -365,12 +371,12 @@ func (r *rig) ended(q uint32, pos []uint64) {
 	}
 }
 
-func (r *rig) add(k Key, ex uint32, body []byte) {
+func (r *rig) add(k Key, m *Message) {
 	if k.Seq <= r.model.maxSeq {
 		r.t.Fatalf("sequence number %d used twice", k.Seq)
 	}
 	r.model.maxSeq = k.Seq
-	r.model.pending[k.Seq] = waitingEntry{k.Due, ex, string(body)}
+	r.model.pending[k.Seq] = waitingEntry{k.Due, m.ExchangeID, m.KeyHash, string(m.Body)}
 }
 
 // ok turns the power cut into false and any other error into the test's end.

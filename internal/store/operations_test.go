@@ -10,7 +10,7 @@ import (
 
 // step does one random operation. It returns false when the power is gone.
 func (r *rig) step() bool {
-	switch r.rnd.IntN(14) {
+	switch r.rnd.IntN(16) {
 	case 0, 1, 2:
 		return r.stepAppend()
 	case 3, 4:
@@ -29,6 +29,10 @@ func (r *rig) step() bool {
 		return r.stepBatch()
 	case 12:
 		return r.stepDefine()
+	case 13:
+		return r.stepFind()
+	case 14:
+		return r.stepReplace()
 	default:
 		return r.stepWait()
 	}
@@ -56,11 +60,10 @@ func (r *rig) exchange() uint32 {
 }
 
 func (r *rig) stepDelayed() bool {
-	m := r.message()
-	m.ExchangeID = r.exchange()
+	m := r.delayed()
 	k, lsn, err := r.s.AppendDelayed(m, r.rnd.Int64N(1000))
 	if err == nil {
-		r.add(k, m.ExchangeID, m.Body)
+		r.add(k, m)
 	}
 	return r.ok(lsn, err)
 }
@@ -150,10 +153,9 @@ func (r *rig) stepBatch() bool {
 		b.Append(m, ts, len(ts))
 		after = append(after, func() { r.pushed(ts, b.Refs[at], string(m.Body)) })
 	}
-	m, ak := r.message(), len(b.Keys)
-	m.ExchangeID = r.exchange()
+	m, ak := r.delayed(), len(b.Keys)
 	b.AppendDelayed(m, r.rnd.Int64N(1000))
-	after = append(after, func() { r.add(b.Keys[ak], m.ExchangeID, m.Body) })
+	after = append(after, func() { r.add(b.Keys[ak], m) })
 	q, pos, refs := r.taken(2)
 	for i := range pos {
 		b.Settle(q, pos[i], refs[i])

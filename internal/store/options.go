@@ -30,6 +30,10 @@ type Options struct {
 	// MaxRuns is how many runs there may be before small ones are merged.
 	// Default 1024.
 	MaxRuns int
+	// KeyFilterBytes is the memory for filters that tell which runs do not have a
+	// publisher's key, 1.25 bytes a key. Beyond it a look-up reads a page of each run
+	// that has keys. Default 64 MiB.
+	KeyFilterBytes int64
 	// TransientBytes is the memory that transient messages may take before the
 	// oldest of them are written out to scratch files. Default 64 MiB.
 	TransientBytes int64
@@ -74,6 +78,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxRuns == 0 {
 		o.MaxRuns = 1024
+	}
+	if o.KeyFilterBytes == 0 {
+		o.KeyFilterBytes = 64 << 20
 	}
 	if o.TransientBytes == 0 {
 		o.TransientBytes = 64 << 20

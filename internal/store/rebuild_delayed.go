@@ -17,10 +17,13 @@ func (s *rebuild) delayed(rec []byte, ref Ref) bool {
 	if v.flags&flagCopy != 0 {
 		s.remove(v.Key.Seq)
 	}
-	g := s.log.segment(ref.File)
-	s.index.freshLocked(g).place(v.Key.Seq, entry{
+	f := s.index.freshLocked(s.log.segment(ref.File))
+	f.place(v.Key.Seq, entry{
 		due: v.Key.Due, off: ref.Off, length: ref.Len, exchange: v.ExchangeID, state: entryWaits,
 	})
+	if v.KeyHash != 0 {
+		f.keys.add(v.KeyHash, v.Key.Seq)
+	}
 	return true
 }
 
@@ -194,6 +197,7 @@ func (s *rebuild) finishRuns() {
 		c := s.candidates[id]
 		if !s.known[id] {
 			if c.run != nil {
+				l.releaseFilter(c.run)
 				c.run.file.Close()
 			}
 			s.unnamed = append(s.unnamed, runName(id))

@@ -52,7 +52,7 @@ const (
 	flagCont       // belongs to the group of the previous record
 	flagCopy       // made by the cleaner
 	flagTTL        // u64 ttl present
-	flagKeyHash    // reserved: u64 hash of the publisher's key present
+	flagKeyHash    // u64 hash of the publisher's key present
 	flagOrigin     // i64 due of the first id present
 	flagLarge      // reserved: the body is elsewhere
 )
@@ -78,6 +78,9 @@ func messageSize(k kind, m *Message, targets int, origin bool) (int, error) {
 		n = delayedFixed
 	}
 	if m.TTL >= 0 {
+		n += 8
+	}
+	if k == kindDelayed && m.KeyHash != 0 {
 		n += 8
 	}
 	if origin {
@@ -126,6 +129,11 @@ func putMessage(dst []byte, m *Message, p *messageParts) {
 		le.PutUint64(dst[o:], uint64(m.TTL))
 		o += 8
 	}
+	if p.kind == kindDelayed && m.KeyHash != 0 {
+		flags |= flagKeyHash
+		le.PutUint64(dst[o:], m.KeyHash)
+		o += 8
+	}
 	if flags&flagOrigin != 0 {
 		le.PutUint64(dst[o:], uint64(p.origin))
 		o += 8
@@ -158,6 +166,7 @@ type messageView struct {
 	Record
 	flags   byte
 	origin  int64
+	number  uint16 // of a record in its block of a run
 	targets []byte // n x targetBytes
 }
 
@@ -179,8 +188,8 @@ func parseMessage(rec []byte, v *messageView) bool {
 	if k != kindReady && k != kindDelayed {
 		return false
 	}
-	v.flags = rec[13]
-	if v.flags&(flagKeyHash|flagLarge) != 0 {
+	v.flags, v.number = rec[13], le.Uint16(rec[14:])
+	if v.flags&flagLarge != 0 {
 		return false
 	}
 	v.Arrived = int64(le.Uint64(rec[16:]))
@@ -188,12 +197,15 @@ func parseMessage(rec []byte, v *messageView) bool {
 	v.Persistent = v.flags&flagPersistent != 0
 	props := int(le.Uint32(rec[28:]))
 	r := reader{b: rec[readyFixed:]}
-	v.Key, v.TTL, v.origin = Key{}, -1, 0
+	v.Key, v.TTL, v.KeyHash, v.origin = Key{}, -1, 0, 0
 	if k == kindDelayed {
 		v.Key = Key{Due: int64(r.u64()), Seq: r.u64()}
 	}
 	if v.flags&flagTTL != 0 {
 		v.TTL = int64(r.u64())
+	}
+	if v.flags&flagKeyHash != 0 {
+		v.KeyHash = r.u64()
 	}
 	if v.flags&flagOrigin != 0 {
 		v.origin = int64(r.u64())

@@ -20,7 +20,10 @@ type run struct {
 	exchanges []runExchange
 	images    *images
 	placeOf   map[uint32]int // in exchanges, by exchange; nil when all is noted
-	unsure    bool           // records are missing from a rebuilt index, so ordinals may be wrong
+	lists     [][]blockCount // of exchanges: their blocks; nil = in the file
+	listsAt   int64          // there
+	keys      runKeys
+	unsure    bool // records are missing from a rebuilt index, so ordinals may be wrong
 
 	// kept is the block that was loaded last.
 	kept imageSlot
@@ -60,7 +63,9 @@ type runExchange struct {
 	id          uint32
 	count       uint32
 	bytes       uint64
-	first, last int64 // due
+	first, last int64  // due
+	at, length  uint32 // of the list of its blocks, in the section of such lists
+	crc         uint32 // of that list
 }
 
 // found is one record of a block.
@@ -156,7 +161,7 @@ func (r *run) read(m *image, number int, l *log, damaged func(off int64, n int64
 		}
 		m.records = append(m.records, found{
 			key: recordKey(rec), off: from + uint32(o/8), length: uint32(len(rec)),
-			exchange: le.Uint32(rec[24:]),
+			exchange: recordExchange(rec),
 			ordinal:  r.blocks[number].ordinal + uint32(le.Uint16(rec[14:])),
 		})
 		o += align(int64(len(rec)))
@@ -170,6 +175,22 @@ func (r *run) read(m *image, number int, l *log, damaged func(off int64, n int64
 // recordKey is the key of a delayed record.
 func recordKey(rec []byte) Key {
 	return Key{Due: int64(le.Uint64(rec[delayedSeqOffset-8:])), Seq: le.Uint64(rec[delayedSeqOffset:])}
+}
+
+// recordExchange is the exchange of a delayed record.
+func recordExchange(rec []byte) uint32 { return le.Uint32(rec[24:]) }
+
+// recordKeyHash is the hash of the publisher's key of a delayed record, 0 if it has
+// none.
+func recordKeyHash(rec []byte) uint64 {
+	o := delayedFixed
+	if rec[13]&flagTTL != 0 {
+		o += 8
+	}
+	if rec[13]&flagKeyHash == 0 || len(rec) < o+8 {
+		return 0
+	}
+	return le.Uint64(rec[o:])
 }
 
 // consumed reports whether everything was popped that this run has to give.

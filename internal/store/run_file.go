@@ -7,36 +7,43 @@ import (
 	"io"
 )
 
-// A run file: header, records, index, trailer; see docs/FORMATS.md.
+// A run file: header, records, keys, lists, filter, index, trailer; see
+// docs/FORMATS.md.
 //
 // Header, 64 bytes: as that of a segment, with the magic "DUEPRUN\n", and zero
 // where that has what only a log needs.
 //
-// Index: blocks of 24 bytes (i64 due and u64 seq of the first record, u32
-// offset / 8, u32 ordinal), then exchanges of 32 bytes (u32 id, u32 count, u64
-// bytes, i64 first due, i64 last due).
+// Keys: see runKeys. Lists: see blockCount. Filter: see keyFilter.
 //
-// Trailer, the last 64 bytes:
+// Index: blocks of 24 bytes (i64 due and u64 seq of the first record, u32
+// offset / 8, u32 ordinal), then exchanges of 48 bytes (u32 id, u32 count, u64
+// bytes, i64 first due, i64 last due, u32 offset of its list among the lists, u32
+// length and u32 crc32c of that, u32 zero).
+//
+// Trailer, the last 96 bytes:
 //
 //	 0 "DUEPRIDX"   8 u32 blocks   12 u32 exchanges   16 u32 records
 //	20 u32 end of the records / 8
 //	24 u64 lowest, 32 u64 highest sequence number
 //	40 i64 due, 48 u64 seq of the last record
-//	56 u32 crc32c of the index     60 u32 crc32c of bytes 0..60
+//	56 u32 keys   60 u32 bytes of the lists   64 u32 bytes of the filter
+//	68 u32 crc32c of the filter   72 16 bytes zero
+//	88 u32 crc32c of the index    92 u32 crc32c of bytes 0..92
 const (
 	runMagic        = "DUEPRUN\n"
 	runIndexMagic   = "DUEPRIDX"
-	runTrailerBytes = 64
-	exchangeBytes   = 32
+	runTrailerBytes = 96
+	exchangeBytes   = 48
 )
 
-func (r *run) tailBytes() int64 {
-	return int64(len(r.blocks))*blockBytes + int64(len(r.exchanges))*exchangeBytes + runTrailerBytes
-}
-
-// appendTail appends index and trailer to b.
+// appendTail appends all that comes behind the records to b.
 func (r *run) appendTail(b []byte, l *log) []byte {
-	start := len(b)
+	b = r.keys.append(b, l.table)
+	lists := len(b)
+	b = appendPad(r.appendLists(b, l))
+	filter := len(b)
+	b = r.keys.filter.append(b)
+	index := len(b)
 	for _, k := range r.blocks {
 		b = le.AppendUint64(b, uint64(k.first.Due))
 		b = le.AppendUint64(b, k.first.Seq)
@@ -49,9 +56,12 @@ func (r *run) appendTail(b []byte, l *log) []byte {
 		b = le.AppendUint64(b, e.bytes)
 		b = le.AppendUint64(b, uint64(e.first))
 		b = le.AppendUint64(b, uint64(e.last))
+		b = le.AppendUint32(b, e.at)
+		b = le.AppendUint32(b, e.length)
+		b = le.AppendUint32(b, e.crc)
+		b = le.AppendUint32(b, 0)
 	}
-	index := crc32.Checksum(b[start:], l.table)
-	start = len(b)
+	trailer := len(b)
 	b = append(b, runIndexMagic...)
 	b = le.AppendUint32(b, uint32(len(r.blocks)))
 	b = le.AppendUint32(b, uint32(len(r.exchanges)))
@@ -61,8 +71,13 @@ func (r *run) appendTail(b []byte, l *log) []byte {
 	b = le.AppendUint64(b, r.seqs[1])
 	b = le.AppendUint64(b, uint64(r.last.Due))
 	b = le.AppendUint64(b, r.last.Seq)
-	b = le.AppendUint32(b, index)
-	return le.AppendUint32(b, crc32.Checksum(b[start:], l.table))
+	b = le.AppendUint32(b, r.keys.count)
+	b = le.AppendUint32(b, uint32(filter-lists))
+	b = le.AppendUint32(b, uint32(index-filter))
+	b = le.AppendUint32(b, crc32.Checksum(b[filter:index], l.table))
+	b = append(b, make([]byte, 16)...)
+	b = le.AppendUint32(b, crc32.Checksum(b[index:trailer], l.table))
+	return le.AppendUint32(b, crc32.Checksum(b[trailer:], l.table))
 }
 
 // openRun opens a run file. A damaged index is rebuilt from the records and
@@ -100,7 +115,9 @@ func (r *run) open(l *log, damaged func(Damage)) (err error) {
 		return err
 	}
 	damaged(Damage{File: r.name, Offset: max(0, r.size-runTrailerBytes), Length: runTrailerBytes, Reason: "run index"})
-	return r.rebuildIndex(l)
+	err = r.rebuildIndex(l)
+	r.keys.lost = true
+	return err
 }
 
 func parseRunHeader(b []byte, table *crc32.Table) (segmentHeader, bool) {
@@ -119,36 +136,48 @@ func (r *run) readTail(l *log) (bool, error) {
 	if err := readFull(r.file, t, r.size-runTrailerBytes); err != nil {
 		return false, fmt.Errorf("read index of %s: %w", r.name, err)
 	}
-	if string(t[:8]) != runIndexMagic || le.Uint32(t[60:]) != crc32.Checksum(t[:60], l.table) {
+	sum := runTrailerBytes - 4
+	if string(t[:8]) != runIndexMagic || le.Uint32(t[sum:]) != crc32.Checksum(t[:sum], l.table) {
 		return false, nil
 	}
 	blocks, exchanges := int64(le.Uint32(t[8:])), int64(le.Uint32(t[12:]))
 	r.count, r.end = le.Uint32(t[16:]), le.Uint32(t[20:])
 	r.seqs = [2]uint64{le.Uint64(t[24:]), le.Uint64(t[32:])}
 	r.last = Key{int64(le.Uint64(t[40:])), le.Uint64(t[48:])}
+	filter := int64(le.Uint32(t[64:]))
+	r.keys = runKeys{count: le.Uint32(t[56:]), at: int64(r.end) * 8}
+	r.listsAt = r.keys.at + r.keys.bytes()
+	filterAt := r.listsAt + int64(le.Uint32(t[60:]))
 	n := blocks*blockBytes + exchanges*exchangeBytes
-	if blocks == 0 || int64(r.end)*8+n+runTrailerBytes != r.size {
+	if blocks == 0 || filterAt+filter+n+runTrailerBytes != r.size {
 		return false, nil
 	}
 	b := make([]byte, n)
-	if err := readFull(r.file, b, int64(r.end)*8); err != nil {
+	if err := readFull(r.file, b, filterAt+filter); err != nil {
 		return false, fmt.Errorf("read index of %s: %w", r.name, err)
 	}
-	if le.Uint32(t[56:]) != crc32.Checksum(b, l.table) {
+	if le.Uint32(t[88:]) != crc32.Checksum(b, l.table) {
 		return false, nil
 	}
+	r.parseIndex(b, blocks, exchanges)
+	return true, r.readFilter(l, filterAt, filter, le.Uint32(t[68:]))
+}
+
+func (r *run) parseIndex(b []byte, blocks, exchanges int64) {
 	r.blocks = make([]block, blocks)
 	for i := range r.blocks {
 		r.blocks[i] = block{Key{int64(le.Uint64(b)), le.Uint64(b[8:])}, le.Uint32(b[16:]), le.Uint32(b[20:])}
 		b = b[blockBytes:]
 	}
-	for range exchanges {
-		r.exchanges = append(r.exchanges, runExchange{
-			le.Uint32(b), le.Uint32(b[4:]), le.Uint64(b[8:]), int64(le.Uint64(b[16:])), int64(le.Uint64(b[24:])),
-		})
+	r.exchanges = make([]runExchange, exchanges)
+	for i := range r.exchanges {
+		r.exchanges[i] = runExchange{
+			id: le.Uint32(b), count: le.Uint32(b[4:]), bytes: le.Uint64(b[8:]),
+			first: int64(le.Uint64(b[16:])), last: int64(le.Uint64(b[24:])),
+			at: le.Uint32(b[32:]), length: le.Uint32(b[36:]), crc: le.Uint32(b[40:]),
+		}
 		b = b[exchangeBytes:]
 	}
-	return true, nil
 }
 
 // rebuildIndex makes the index from the records. Each says which of its block it
@@ -160,6 +189,7 @@ func (r *run) rebuildIndex(l *log) error {
 		return fmt.Errorf("read %s: %w", r.name, err)
 	}
 	r.blocks, r.exchanges, r.count, r.end = nil, nil, 0, segmentHeaderBytes/8
+	r.lists, r.keys = nil, runKeys{}
 	r.placeOf = map[uint32]int{}
 	defer func() { r.placeOf = nil }()
 	last := uint16(0)
@@ -176,7 +206,7 @@ func (r *run) rebuildIndex(l *log) error {
 		}
 		last = i
 		r.count = r.blocks[len(r.blocks)-1].ordinal + uint32(i) + 1
-		r.note(recordKey(rec), le.Uint32(rec[24:]), uint32(len(rec)))
+		r.note(rec, recordKey(rec))
 		o += align(int64(len(rec)))
 		r.end = uint32(o / 8)
 	}
@@ -186,23 +216,29 @@ func (r *run) rebuildIndex(l *log) error {
 	return nil
 }
 
-// note takes a record, the next one, into account.
-func (r *run) note(k Key, exchange, length uint32) {
+// note takes a record, the next one, into account. Its block is the last.
+func (r *run) note(rec []byte, k Key) {
 	if r.seqs[0] == 0 || k.Seq < r.seqs[0] {
 		r.seqs[0] = k.Seq
 	}
 	r.seqs[1] = max(r.seqs[1], k.Seq)
 	r.last = k
+	exchange := recordExchange(rec)
 	i, ok := r.placeOf[exchange]
 	if !ok {
 		i = len(r.exchanges)
 		r.exchanges = append(r.exchanges, runExchange{id: exchange, first: k.Due})
+		r.lists = append(r.lists, nil)
 		r.placeOf[exchange] = i
 	}
 	e := &r.exchanges[i]
 	e.count++
-	e.bytes += uint64(length)
+	e.bytes += uint64(len(rec))
 	e.last = k.Due
+	r.lists[i] = noteBlock(r.lists[i], uint32(len(r.blocks)-1))
+	if recordKeyHash(rec) != 0 {
+		r.keys.count++
+	}
 }
 
 // readFull fills b from off on.

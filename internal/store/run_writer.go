@@ -63,7 +63,8 @@ func (w *runWriter) add(k Key, rec []byte) (off uint32, err error) {
 	copied[13] &^= flagMore | flagCont
 	sealRecord(copied, r.salt, w.log.table)
 	w.buf = appendPad(w.buf)
-	r.note(k, le.Uint32(rec[24:]), uint32(len(rec)))
+	r.note(copied[:len(rec)], k)
+	r.keys.gather(copied[:len(rec)], off)
 	r.count++
 	r.end = afterRecord(off, uint32(len(rec)))
 	if len(w.buf) < writePiece {
@@ -126,8 +127,12 @@ func (w *runWriter) drain() error {
 // finish makes the run durable.
 func (w *runWriter) finish() (*run, error) {
 	l, r := w.log, w.run
+	r.keys.at = int64(r.end) * 8
+	r.listsAt = r.keys.at + r.keys.bytes()
+	r.keys.makeFilter()
 	w.buf = r.appendTail(w.buf, l)
-	r.placeOf = nil
+	r.placeOf, r.lists, r.keys.list = nil, nil, nil
+	l.keepFilter(r)
 	r.size = w.at + int64(len(w.buf))
 	if err := r.file.Truncate(r.size); err != nil {
 		return nil, fmt.Errorf("set size of run: %w", err)
@@ -146,6 +151,9 @@ func (w *runWriter) finish() (*run, error) {
 
 // abandon removes an unfinished run. The next start removes what this cannot.
 func (w *runWriter) abandon() {
+	if w.run.placeOf == nil {
+		w.log.releaseFilter(w.run)
+	}
 	err := errors.Join(w.run.file.Close(), w.log.fs.Remove(w.log.path(w.run.name)))
 	if err != nil {
 		w.log.logger.Warn("cannot remove an unfinished run", "file", w.run.name, "err", err)
