@@ -119,6 +119,16 @@ func (b *Batch) cancelLocked(s *Store) (LSN, error) {
 
 // locate finds the entry. It may read from the disk.
 func (c *cancel) locate(s *Store) error {
+	for {
+		again, err := c.tryLocate(s)
+		if !again {
+			return err
+		}
+	}
+}
+
+// tryLocate is locate, unless a run went meanwhile.
+func (c *cancel) tryLocate(s *Store) (again bool, err error) {
 	x := s.index
 	c.run = nil
 	x.mu.Lock()
@@ -132,14 +142,14 @@ func (c *cancel) locate(s *Store) error {
 	for _, r := range runs {
 		found, ok, err := s.findInRun(r, c.key)
 		if err != nil {
-			return err
+			return r.retired.Load(), err
 		}
 		if ok {
 			c.run, c.found = r, found
-			return nil
+			break
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // decideLocked sets the outcome. It returns false if the entry is not where it was

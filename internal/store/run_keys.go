@@ -91,10 +91,18 @@ const guesses = 4
 
 // findKey returns where records with a hash are. What it finds may not wait any
 // more.
-func (r *run) findKey(hash uint64, l *log) (list []runKey, err error) {
+func (r *run) findKey(hash uint64, l *log) ([]runKey, error) {
 	if r.keys.lost {
 		return r.searchKey(hash, l)
 	}
+	list, err := r.lookUp(hash, l)
+	if IsCorruption(err) {
+		return r.searchKey(hash, l)
+	}
+	return list, err
+}
+
+func (r *run) lookUp(hash uint64, l *log) ([]runKey, error) {
 	lo, hi := 0, r.keys.pages()
 	low, high := uint64(0), ^uint64(0)
 	for tries := 0; lo < hi; tries++ {
@@ -105,8 +113,6 @@ func (r *run) findKey(hash uint64, l *log) (list []runKey, err error) {
 		}
 		keys, err := r.page(n, l)
 		switch {
-		case IsCorruption(err):
-			return r.searchKey(hash, l)
 		case err != nil:
 			return nil, err
 		case hash < keys[0].hash:
