@@ -309,8 +309,8 @@ func (c *cleaner) released(rec []byte, from Ref) {
 	}
 	c.held = c.held[:0]
 	for ; i < len(c.moved) && c.moved[i].off == from.Off; i++ {
-		e := c.moved[i]
-		v.Arrived = e.arrived // the same for all places of one move
+		e := &c.moved[i]
+		v.Arrived, v.TTL, v.Persistent = e.arrived, e.ttl(), e.persistent() // the same for all places of one move
 		if c.ask.Holds(e.queue, e.pos) {
 			c.held = append(c.held, Target{Queue: e.queue, Pos: e.pos})
 		}

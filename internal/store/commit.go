@@ -202,7 +202,7 @@ func (l *log) movedLocked(m *Move) {
 		return
 	}
 	for _, t := range m.Targets {
-		g.moved = append(g.moved, movedEntry{off: m.Ref.Off, queue: t.Queue, pos: t.Pos, arrived: m.Arrived})
+		g.moved = append(g.moved, movedEntry{off: m.Ref.Off, queue: t.Queue, pos: t.Pos, arrived: m.Arrived, life: lifeOf(m.TTL, m.Persistent)})
 	}
 	if g.movedMany() {
 		wake(l.cleaner.kick)

@@ -235,27 +235,6 @@ func TestReadDamage(t *testing.T) {
 	})
 }
 
-func TestNewerVersion(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := newFakeDisk(1)
-		refs := written(t, d, 1)
-		d = d.kill(1)
-		f := d.dir[filepath.Join("d", segmentName(refs[0].File))]
-		h, ok := parseSegmentHeader(f.data, crcTable())
-		if !ok {
-			t.Fatal("no header")
-		}
-		h.version = 7
-		h.put(f.data, crcTable())
-		_, err := Open(d, "d", Options{})
-		var v *VersionError
-		if !errors.As(err, &v) || v.Got != 7 || !strings.Contains(err.Error(), "newer") {
-			t.Fatalf("open: %v", err)
-		}
-	})
-}
-
 // TestForgedFrame: a message that contains what looks like frames, copied from
 // the log itself, does not become part of the log when the tail is torn.
 func TestForgedFrame(t *testing.T) {

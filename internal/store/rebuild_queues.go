@@ -116,6 +116,8 @@ func (s *rebuild) live(e *Entry, queue uint32) {
 	}
 	g.live.Add(int64(e.Ref.Len))
 	if e.moved {
-		g.moved = append(g.moved, movedEntry{off: e.Ref.Off, queue: queue, pos: e.Pos, arrived: e.Arrived})
+		g.moved = append(g.moved, movedEntry{
+			off: e.Ref.Off, queue: queue, pos: e.Pos, arrived: e.Arrived, life: lifeOf(e.TTL, e.Persistent),
+		})
 	}
 }

@@ -117,7 +117,20 @@ type movedEntry struct {
 	queue   uint32
 	pos     uint64
 	arrived int64
+	life    int64 // TTL times two, plus one if it is persistent
 }
+
+// lifeOf packs what a move says of how long its message stays.
+func lifeOf(ttl int64, persistent bool) int64 {
+	if persistent {
+		return ttl<<1 | 1
+	}
+	return ttl << 1
+}
+
+func (e *movedEntry) ttl() int64 { return e.life >> 1 }
+
+func (e *movedEntry) persistent() bool { return e.life&1 != 0 }
 
 // movedMany says that it may pay to ask which of the moved are still held.
 func (g *segment) movedMany() bool { return len(g.moved) > 2*g.movedKept+4096 }
