@@ -1,6 +1,6 @@
 // Command duepost is the whole product in one binary: the broker (serve), a short story that
-// shows it at work (demo), and client verbs that work against any AMQP 0-9-1 broker (publish,
-// consume, bench). main.go knows the verbs and how a run ends; each verb has a file of its own
+// shows it at work (demo), client verbs that work against any AMQP 0-9-1 broker (publish, consume,
+// bench), and verbs for operators on top of the management API (policy, user, list and so on). main.go knows the verbs and how a run ends; each verb has a file of its own
 // and hands its work to a package under internal.
 package main
 
@@ -17,12 +17,20 @@ import (
 
 // cli is the command line. The help of a verb is its doc comment to the user.
 type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Run the broker until SIGTERM or SIGINT."`
-	Demo    demoCmd    `cmd:"" help:"Show delayed messages, and a crash they survive, in about 15 seconds."`
-	Publish publishCmd `cmd:"" help:"Publish messages, now or delayed, to any AMQP 0-9-1 broker."`
-	Consume consumeCmd `cmd:"" help:"Print the messages of a queue, with how late each one came."`
-	Bench   benchCmd   `cmd:"" help:"Load any AMQP 0-9-1 broker and print one JSON line per result."`
-	Store   storeCmd   `cmd:"" help:"Work on a data directory without a broker."`
+	Serve       serveCmd       `cmd:"" help:"Run the broker until SIGTERM or SIGINT."`
+	Demo        demoCmd        `cmd:"" help:"Show delayed messages, and a crash they survive, in about 15 seconds."`
+	Publish     publishCmd     `cmd:"" help:"Publish messages, now or delayed, to any AMQP 0-9-1 broker."`
+	Consume     consumeCmd     `cmd:"" help:"Print the messages of a queue, with how late each one came."`
+	Bench       benchCmd       `cmd:"" help:"Load any AMQP 0-9-1 broker and print one JSON line per result."`
+	Store       storeCmd       `cmd:"" help:"Work on a data directory without a broker."`
+	Policy      policyCmd      `cmd:"" help:"Set, delete and list policies."`
+	User        userCmd        `cmd:"" help:"Add, change, delete and list users."`
+	Permissions permissionsCmd `cmd:"" help:"Set, clear and list what users may do."`
+	VHost       vhostCmd       `cmd:"" name:"vhost" help:"Add, delete and list virtual hosts."`
+	Definitions definitionsCmd `cmd:"" help:"Export and import definitions."`
+	List        listCmd        `cmd:"" help:"List queues, exchanges, connections and more."`
+	Close       closeCmd       `cmd:"" help:"Close connections."`
+
 	Version versionCmd `cmd:"" help:"Print version, Go version and platform."`
 
 	ShowVersion versionFlag `name:"version" help:"Same as the verb version."`
@@ -58,7 +66,7 @@ func run(ctx context.Context, args []string, p process) int {
 		kong.Description(description),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { exited = &code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.PostBuild(vars.name),
 		kong.ValueFormatter(vars.help),
 		kong.Resolvers(vars),

@@ -33,7 +33,8 @@ func runWith(t *testing.T, env map[string]string, stdin string, args ...string) 
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"", "serve", "demo", "publish", "consume", "bench", "version"} {
+	for _, verb := range []string{"", "serve", "demo", "publish", "consume", "bench", "policy", "user", "permissions",
+		"vhost", "definitions", "list", "close", "version"} {
 		t.Run("duepost "+verb, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"--help"}

@@ -140,11 +140,16 @@ func isFileSetting(f *kong.Flag) bool {
 	return !slices.Contains([]string{"help", "version", "config", "cpu-profile", "print-config"}, f.Name)
 }
 
-// name gives every flag of serve, and --url of the client verbs, its environment variable.
+// isClientSetting tells the flags that lead clients and operators to a broker.
+func isClientSetting(f *kong.Flag) bool {
+	return slices.Contains([]string{"url", "api-url", "user", "password"}, f.Name)
+}
+
+// name gives every flag of serve, and those that lead to a broker, its environment variable.
 func (s *settings) name(k *kong.Kong) error {
 	for _, verb := range k.Model.Children {
 		for _, f := range verb.Flags {
-			if verb.Name == "serve" && (f.Name == "config" || isFileSetting(f)) || f.Name == "url" {
+			if verb.Name == "serve" && (f.Name == "config" || isFileSetting(f)) || isClientSetting(f) {
 				name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 				s.variables[f] = envPrefix + name
 			}

@@ -32,15 +32,16 @@ type Config struct {
 	TLSCert string `name:"tls-cert" json:"tls-cert" placeholder:"FILE" help:"PEM file with the certificate and its chain."`
 	// TLSKey is a PEM file with the certificate's private key.
 	TLSKey string `name:"tls-key" json:"tls-key" placeholder:"FILE" help:"PEM file with the private key."`
-	// HTTPAddr serves /healthz. Default 127.0.0.1:15672; empty listens nowhere.
-	HTTPAddr string `name:"http-addr" json:"http-addr" default:"127.0.0.1:15672" help:"Where /healthz answers. Off when empty."`
+	// HTTPAddr serves /healthz and the management API. Default 127.0.0.1:15672; empty listens nowhere.
+	HTTPAddr string `name:"http-addr" json:"http-addr" default:"127.0.0.1:15672" help:"Where the management API and /healthz answer. Off when empty."`
 
-	// DefaultUser is the one user there is. A user named guest may connect from loopback
-	// only, whatever its password. Default guest.
-	DefaultUser string `name:"default-user" json:"default-user" default:"guest" help:"Name of the user. One named guest is let in from loopback only."`
+	// DefaultUser is the administrator that is made when there never was a user and no
+	// definitions file brings one. A user named guest may connect from loopback only, whatever
+	// its password. Default guest.
+	DefaultUser string `name:"default-user" json:"default-user" default:"guest" help:"Name of the first user, an administrator, made on an empty directory. One named guest is let in from loopback only."`
 	// DefaultPass is that user's password. Default guest. On a command line other users of the
 	// machine can read it: prefer the environment or the file.
-	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" help:"The user's password; better set in the environment or the file."`
+	DefaultPass Secret `name:"default-pass" json:"default-pass" default:"guest" help:"The first user's password; better set in the environment or the file."`
 
 	// Definitions is a file with definitions in RabbitMQ's JSON that is imported at each start,
 	// before clients may connect. A fault in it ends the start. Empty, the default, imports

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/duepost/duepost/internal/httpapi"
+)
+
+// vhostCmd administers virtual hosts.
+type vhostCmd struct {
+	apiFlags
+
+	Add         vhostAddCmd         `cmd:"" help:"Add a virtual host."`
+	Update      vhostUpdateCmd      `cmd:"" help:"Replace what is kept about a virtual host."`
+	Delete      vhostDeleteCmd      `cmd:"" help:"Delete a virtual host with everything in it, delayed messages included, and close its connections."`
+	List        vhostListCmd        `cmd:"" help:"List the virtual hosts."`
+	SetLimits   vhostSetLimitsCmd   `cmd:"" help:"Limit the queues and connections of a virtual host."`
+	ClearLimits vhostClearLimitsCmd `cmd:"" help:"Lift all limits of a virtual host."`
+}
+
+// vhostMetadata is what is kept about a virtual host.
+type vhostMetadata struct {
+	Description      string   `name:"description" placeholder:"TEXT" help:"What it is for."`
+	Tags             []string `name:"tags" placeholder:"TAG,..." help:"For the operators."`
+	DefaultQueueType string   `name:"default-queue-type" placeholder:"TYPE" help:"Type of queues that are declared without one: classic or quorum."`
+}
+
+func (m *vhostMetadata) body() map[string]any {
+	body := map[string]any{"description": m.Description, "tags": tagList(m.Tags)}
+	if m.DefaultQueueType != "" {
+		body["default_queue_type"] = m.DefaultQueueType
+	}
+	return body
+}
+
+// check returns an error if there is no such virtual host.
+func (c *vhostCmd) check(ctx context.Context, name string) error {
+	var ignored map[string]any
+	return missing(c.get(ctx, httpapi.Path("vhosts", name), &ignored), fmt.Sprintf("vhost %q", name))
+}
+
+type vhostAddCmd struct {
+	Name string `arg:"" help:"Its name."`
+	vhostMetadata
+}
+
+// Run adds the virtual host, and refuses one that is there.
+func (c *vhostAddCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
+	switch err := in.check(ctx, c.Name); {
+	case err == nil:
+		return &hintedError{fmt.Errorf("add vhost: there is a vhost %q", c.Name), "update changes what is kept about it", exitFailed}
+	case !isMissing(err):
+		return fmt.Errorf("add vhost %q: %w", c.Name, err)
+	}
+	if err := in.put(ctx, httpapi.Path("vhosts", c.Name), c.body()); err != nil {
+		return fmt.Errorf("add vhost %q: %w", c.Name, err)
+	}
+	in.say(p, "added vhost %q, in which user %q may do everything", c.Name, in.User)
+	return nil
+}
+
+type vhostUpdateCmd struct {
+	Name string `arg:"" help:"Its name."`
+	vhostMetadata
+}
+
+// Run replaces what is kept about a virtual host.
+func (c *vhostUpdateCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
+	if err := in.check(ctx, c.Name); err != nil {
+		return fmt.Errorf("update vhost: %w", err)
+	}
+	if err := in.put(ctx, httpapi.Path("vhosts", c.Name), c.body()); err != nil {
+		return fmt.Errorf("update vhost %q: %w", c.Name, err)
+	}
+	in.say(p, "updated vhost %q", c.Name)
+	return nil
+}
+
+type vhostDeleteCmd struct {
+	Name string `arg:"" help:"Its name."`
+}
+
+// Run deletes the virtual host.
+func (c *vhostDeleteCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
+	if err := in.remove(ctx, httpapi.Path("vhosts", c.Name), fmt.Sprintf("vhost %q", c.Name)); err != nil {
+		return fmt.Errorf("delete vhost: %w", err)
+	}
+	in.say(p, "deleted vhost %q", c.Name)
+	return nil
+}
+
+type vhostListCmd struct{}
+
+// Run lists the virtual hosts.
+func (c *vhostListCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
+	return in.list(ctx, p, "vhosts", "name", "description", "tags", "default_queue_type", "messages")
+}
+
+type vhostSetLimitsCmd struct {
+	Name   string `arg:"" help:"The virtual host."`
+	Limits string `arg:"" help:"JSON object, as in '{\"max-connections\": 100, \"max-queues\": 50}'; -1 is no limit."`
+}
+
+// Run sets the limits that are named and leaves the others.
+func (c *vhostSetLimitsCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
+	var limits map[string]json.Number
+	if err := json.Unmarshal([]byte(c.Limits), &limits); err != nil {
+		return &usageError{fmt.Errorf("limits: is no JSON object of numbers: %w", err), `'{"max-queues": 50}' is one`}
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if err := in.put(ctx, httpapi.Path("vhost-limits", c.Name, name), map[string]any{"value": limits[name]}); err != nil {
+			return fmt.Errorf("limit %s of vhost %q: %w", name, c.Name, err)
+		}
+	}
+	in.say(p, "limited vhost %q: %s", c.Name, c.Limits)
+	return nil
+}
+
+type vhostClearLimitsCmd struct {
+	Name string `arg:"" help:"The virtual host."`
+}
+
+// Run lifts the limits there are.
+func (c *vhostClearLimitsCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
+	for _, limit := range []string{"max-connections", "max-queues"} {
+		if err := in.remove(ctx, httpapi.Path("vhost-limits", c.Name, limit), "limit "+limit); err != nil {
+			return fmt.Errorf("clear limits of vhost %q: %w", c.Name, err)
+		}
+	}
+	in.say(p, "vhost %q has no limits", c.Name)
+	return nil
+}
