@@ -47,7 +47,6 @@ func layout() map[string][]string {
 		"internal/wire":        internal("amqp"),
 		"internal/headers":     internal("amqp"),
 		"internal/store":       {xSys},
-		"internal/storebench":  with(internal("store"), xSys),
 		"internal/delay":       with(internal("store"), xSys),
 		"internal/pattern":     {regexp2},
 		"internal/policy":      internal("pattern"),
