@@ -46,8 +46,10 @@ func (b *Broker) recover(found *store.Recovery) error {
 	for _, v := range b.vhosts {
 		v.applyPoliciesLocked() // to the exchanges that came before the policies
 	}
-	for i := range found.Queues {
-		r.messages(&found.Queues[i])
+	for _, q := range found.Queues {
+		if err := r.messages(found, q); err != nil {
+			return fmt.Errorf("read messages of queues: %w", err)
+		}
 	}
 	for _, q := range b.queues {
 		q.resumeLevels()
@@ -73,6 +75,7 @@ type recovery struct {
 	definitions []store.Definition
 	delivered   map[uint32][]uint64 // by queue id, see clean
 	batch       store.Batch         // what is to be forgotten
+	piece       [4096]store.Entry
 	restored    int
 	roomless    bool // the scratch file cannot be written, and this was logged
 }
@@ -276,28 +279,38 @@ func (r *recovery) level(key string, d *definition) error {
 
 // messages puts the messages of a queue back. After a crash nobody knows which were delivered
 // before, so all are marked redelivered. [amqp basic.deliver]
-func (r *recovery) messages(found *store.RecoveredQueue) {
-	q := r.broker.queues[found.ID]
+func (r *recovery) messages(found *store.Recovery, f store.RecoveredQueue) error {
+	q := r.broker.queues[f.ID]
 	if q == nil {
-		r.batch.DropQueue(found.ID)
-		for _, e := range found.Entries {
+		r.batch.DropQueue(f.ID)
+	}
+	for {
+		n, err := found.Entries(f.ID, r.piece[:])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		if q != nil {
+			r.restore(q, r.piece[:n])
+			continue
+		}
+		for _, e := range r.piece[:n] {
 			r.broker.store.Drop(e.Ref)
 		}
-		r.broker.counters.orphans.Add(uint64(len(found.Entries)))
-		return
+		r.broker.counters.orphans.Add(uint64(n))
 	}
-	const piece = 4096
-	for entries := found.Entries; len(entries) > 0; {
-		n := min(len(entries), piece)
-		r.restore(q, entries[:n])
-		entries = entries[n:]
+	if q == nil {
+		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.index.levels == nil {
-		q.next.Store(q.index.resume(found.Next))
+		q.next.Store(q.index.resume(f.Next))
 	}
 	q.armLocked()
+	return nil
 }
 
 // restore puts messages back and keeps what queues take in memory within its budget.

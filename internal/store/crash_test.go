@@ -21,7 +21,7 @@ func testSeed(t testing.TB) uint64 {
 
 func tiny() Options {
 	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096,
-		FreshBytes: 4096, RunBytes: 3000, RunBlockBytes: 512, MaxRuns: 4}
+		FreshBytes: 4096, RunBytes: 3000, RunBlockBytes: 512, MaxRuns: 4, GatherBytes: 20 * findingBytes}
 }
 
 func TestModel(t *testing.T) {

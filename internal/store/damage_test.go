@@ -50,14 +50,26 @@ func reopened(t *testing.T, d *fakeDisk) *Recovery {
 
 func positions(r *Recovery, queue uint32) []uint64 {
 	var list []uint64
-	for _, q := range r.Queues {
-		for _, e := range q.Entries {
-			if q.ID == queue {
-				list = append(list, e.Pos)
-			}
-		}
+	entries, err := leftIn(r, queue)
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Pos)
 	}
 	return list
+}
+
+// leftIn reads all that is left in a queue, in pieces.
+func leftIn(r *Recovery, queue uint32) (list []Entry, err error) {
+	var piece [3]Entry
+	for {
+		n, err := r.Entries(queue, piece[:])
+		if n == 0 || err != nil {
+			return list, err
+		}
+		list = append(list, piece[:n]...)
+	}
 }
 
 // flip changes a byte on the disk, for good.

@@ -1,6 +1,10 @@
 package store
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
 
 // copiedRange is the range of positions of one queue that were ever copied, and
 // where the last copy is.
@@ -63,4 +67,18 @@ func (c *cleaner) logEchoes() error {
 		}
 	}
 	return nil
+}
+
+func joinStretches(list []stretch) []stretch {
+	slices.SortFunc(list, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
+	joined := list[:0]
+	for _, r := range list {
+		if k := len(joined); k > 0 && r.first <= joined[k-1].first+joined[k-1].n {
+			l := &joined[k-1]
+			l.n = max(l.n, r.first+r.n-l.first)
+			continue
+		}
+		joined = append(joined, r)
+	}
+	return joined
 }

@@ -50,12 +50,17 @@ func FuzzReplay(f *testing.F) {
 			return
 		}
 		defer s.Abandon()
-		for _, q := range s.Recovered().Queues {
-			for i, e := range q.Entries {
+		rec := s.Recovered()
+		for _, q := range rec.Queues {
+			entries, err := leftIn(rec, q.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, e := range entries {
 				if _, err := s.Read(e.Ref, nil); err != nil && !IsCorruption(err) && err != ErrMoved {
 					t.Fatalf("read %+v: %v", e, err)
 				}
-				if i > 0 && q.Entries[i-1].Pos >= e.Pos || e.Pos >= q.Next {
+				if i > 0 && entries[i-1].Pos >= e.Pos || e.Pos >= q.Next {
 					t.Fatalf("positions: %+v", q)
 				}
 			}

@@ -50,7 +50,7 @@ func inspect(fs FS, dir string) (*inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLog(fs, dir, Options{}.withDefaults())
+	l := newLog(fs, dir, Options{GatherBytes: -1}.withDefaults())
 	s := &Store{log: l, index: newIndex(), lock: lock}
 	s.cleaner = newCleaner(s)
 	l.cleaner = s.cleaner
@@ -101,7 +101,7 @@ func Check(fs FS, dir string) (_ *Report, err error) {
 			return nil, err
 		}
 	}
-	if err := in.checkMoved(); err != nil {
+	if err := in.checkQueues(rep); err != nil {
 		return nil, err
 	}
 	out := in.replay.out
@@ -130,16 +130,6 @@ func (in *inspection) count(state *rebuild) *Report {
 	for ex, p := range x.pending {
 		if p.Count > 0 {
 			rep.Exchanges[ex] = *p
-		}
-	}
-	for _, q := range out.Queues {
-		var n QueueSum
-		for _, e := range q.Entries {
-			n.Count++
-			n.Bytes += uint64(e.Ref.Len)
-		}
-		if n.Count > 0 {
-			rep.Queues[q.ID] = n
 		}
 	}
 	return rep
@@ -195,30 +185,53 @@ func describe(left map[uint32]Pending) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkMoved reads those ready messages that were delayed: what puts them into
-// their queue stands apart from them.
-func (in *inspection) checkMoved() error {
-	l := in.s.log
+// checkQueues counts the ready messages and checks them.
+func (in *inspection) checkQueues(rep *Report) error {
+	var piece [1024]Entry
 	var v messageView
 	for _, q := range in.replay.out.Queues {
-		for _, e := range q.Entries {
-			g := l.segment(e.Ref.File)
-			if g != nil && g.run == nil && !e.moved {
-				continue
-			}
-			err := l.read(e.Ref, v.Buf, &v)
-			if err == nil {
-				continue
-			}
-			if !IsCorruption(err) && !errors.Is(err, ErrMoved) {
+		var sum QueueSum
+		for {
+			n, err := in.replay.out.Entries(q.ID, piece[:])
+			if err != nil {
 				return err
 			}
-			in.damage(Damage{
-				File: in.fileName(e.Ref.File), Offset: int64(e.Ref.Off) * 8, Length: int64(e.Ref.Len), Records: 1,
-				Reason: fmt.Sprintf("message of queue %d, position %d, cannot be read", q.ID, e.Pos),
-			})
+			if n == 0 {
+				break
+			}
+			for i := range n {
+				sum.Count++
+				sum.Bytes += uint64(piece[i].Ref.Len)
+				if err := in.checkMoved(q.ID, &piece[i], &v); err != nil {
+					return err
+				}
+			}
+		}
+		if sum.Count > 0 {
+			rep.Queues[q.ID] = sum
 		}
 	}
+	return nil
+}
+
+// checkMoved reads a ready message if it was delayed: what puts it into its queue
+// stands apart from it.
+func (in *inspection) checkMoved(queue uint32, e *Entry, v *messageView) error {
+	g := in.s.log.segment(e.Ref.File)
+	if g != nil && g.run == nil && !e.moved {
+		return nil
+	}
+	err := in.s.log.read(e.Ref, v.Buf, v)
+	if err == nil {
+		return nil
+	}
+	if !IsCorruption(err) && !errors.Is(err, ErrMoved) {
+		return err
+	}
+	in.damage(Damage{
+		File: in.fileName(e.Ref.File), Offset: int64(e.Ref.Off) * 8, Length: int64(e.Ref.Len), Records: 1,
+		Reason: fmt.Sprintf("message of queue %d, position %d, cannot be read", queue, e.Pos),
+	})
 	return nil
 }
 

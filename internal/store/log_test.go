@@ -157,8 +157,8 @@ func TestLargeMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Abandon()
-	entries := s.Recovered().Queues[0].Entries
-	if len(entries) != len(sizes) {
+	entries, err := leftIn(s.Recovered(), 1)
+	if err != nil || len(entries) != len(sizes) {
 		t.Fatalf("%d entries", len(entries))
 	}
 	for i, e := range entries {
@@ -216,8 +216,13 @@ func TestRecord(t *testing.T) {
 		if s, err = Open(OS(), dir, Options{}); err != nil {
 			t.Fatal(err)
 		}
-		for i, q := range s.Recovered().Queues {
-			e := q.Entries[0]
+		rec := s.Recovered()
+		for i, q := range rec.Queues {
+			entries, err := leftIn(rec, q.ID)
+			if err != nil || len(entries) != 1 {
+				t.Fatalf("queue %d: %+v, %v", q.ID, entries, err)
+			}
+			e := entries[0]
 			if e.Ref != ref || e.Arrived != m.Arrived || e.TTL != m.TTL || !e.Persistent || q.ID != uint32(i+1) || q.Next != e.Pos+1 {
 				t.Fatalf("entry: %+v", q)
 			}

@@ -134,8 +134,12 @@ func (r *rig) open() bool {
 	r.refs, r.next, r.flying = map[Target]Ref{}, map[uint32]uint64{}, nil
 	for _, q := range rec.Queues {
 		r.next[q.ID] = q.Next
-		for i, e := range q.Entries {
-			if i > 0 && q.Entries[i-1].Pos >= e.Pos {
+		entries, err := leftIn(rec, q.ID)
+		if err != nil {
+			return r.abandon()
+		}
+		for i, e := range entries {
+			if i > 0 && entries[i-1].Pos >= e.Pos {
 				r.t.Fatalf("queue %d: positions not ascending", q.ID)
 			}
 			if e.Pos >= q.Next {

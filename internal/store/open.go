@@ -42,6 +42,9 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 	l.cleaner = s.cleaner
 	r := &replay{log: l, out: &Recovery{}, nextSeq: 1}
 	if err := s.recover(r, names); err != nil {
+		if s.unread != nil {
+			s.unread.Close()
+		}
 		for _, c := range r.files {
 			c.seg.file.Close()
 		}
@@ -101,6 +104,7 @@ func (s *Store) read(r *replay, names []string) (*rebuild, error) {
 		l.order = append(l.order, c.seg)
 	}
 	state := newRebuild(l, s.index)
+	s.unread = state.gather.scratch
 	if err := state.loadRuns(names); err != nil {
 		return nil, err
 	}
@@ -114,7 +118,7 @@ func (s *Store) read(r *replay, names []string) (*rebuild, error) {
 		g := c.seg
 		g.end, g.taken, g.flushed = c.end, c.end, c.end
 	}
-	r.out.Queues = state.finish()
+	r.out.Queues, r.out.entries = state.finish()
 	r.out.Damages = append(r.out.Damages, state.damages...)
 	r.out.Definitions = sortedDefinitions(l.defs)
 	return state, nil

@@ -34,6 +34,9 @@ type Options struct {
 	// publisher's key, 1.25 bytes a key. Beyond it a look-up reads a page of each run
 	// that has keys. Default 64 MiB.
 	KeyFilterBytes int64
+	// GatherBytes is the memory that Open may take for what it finds in queues
+	// before it goes to scratch files; negative: it never does. Default 24 MiB.
+	GatherBytes int64
 	// TransientBytes is the memory that transient messages may take before the
 	// oldest of them are written out to scratch files. Default 64 MiB.
 	TransientBytes int64
@@ -81,6 +84,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeyFilterBytes == 0 {
 		o.KeyFilterBytes = 64 << 20
+	}
+	if o.GatherBytes == 0 {
+		o.GatherBytes = 24 << 20
 	}
 	if o.TransientBytes == 0 {
 		o.TransientBytes = 64 << 20

@@ -10,6 +10,7 @@ type rebuild struct {
 	log        *log
 	index      *index
 	queues     map[uint32]*queueState
+	gather     *gathering
 	lastQueue  *queueState
 	lastID     uint32
 	noQueue    map[uint32]bool // dropped
@@ -26,11 +27,13 @@ type rebuild struct {
 }
 
 func newRebuild(l *log, x *index) *rebuild {
-	return &rebuild{
+	s := &rebuild{
 		log: l, index: x, queues: map[uint32]*queueState{},
 		noQueue: map[uint32]bool{}, noEx: map[uint32]bool{},
 		candidates: map[uint32]*candidate{}, known: map[uint32]bool{},
 	}
+	s.gather = newGathering(l, s.noQueue)
+	return s
 }
 
 // apply takes in one record and reports whether it makes sense.

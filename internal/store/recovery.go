@@ -9,6 +9,19 @@ type Recovery struct {
 	Cut         *Cut             // the torn tail, if there was one
 	Frames      uint64           // replayed
 	Records     uint64           // replayed
+
+	entries *gathered
+}
+
+// Entries fills dst with the next entries of a queue, in ascending order of their positions, and
+// returns how many they are: 0 if there are no more. Queues are asked for in the order of their
+// ids; entries of those passed over are gone. It may read scratch files, which go when the store
+// is closed. It is not for concurrent use.
+func (r *Recovery) Entries(queue uint32, dst []Entry) (n int, err error) {
+	if r.entries == nil {
+		return 0, nil
+	}
+	return r.entries.read(queue, dst)
 }
 
 // Definition is one stored key and its value.
@@ -17,12 +30,11 @@ type Definition struct {
 	Value []byte
 }
 
-// RecoveredQueue is what is left in one queue. Queues that the broker does not
-// know are to be dropped by it (Batch.DropQueue).
+// RecoveredQueue is a queue in which there may be something; see Recovery.Entries. Queues that
+// the broker does not know are to be dropped by it (Batch.DropQueue).
 type RecoveredQueue struct {
-	ID      uint32
-	Next    uint64  // every position handed out from now on must be at least this
-	Entries []Entry // ascending Pos
+	ID   uint32
+	Next uint64 // every position handed out from now on must be at least this
 }
 
 // Entry is one message in a recovered queue.

@@ -17,6 +17,7 @@ type Store struct {
 
 	lock      io.Closer
 	recovered atomic.Pointer[Recovery]
+	unread    *Scratch // of Recovery.Entries
 	closed    atomic.Bool
 	damages   atomic.Int64
 }
@@ -99,6 +100,7 @@ func (s *Store) stop() {
 
 func (s *Store) release() error {
 	s.memory.release()
+	s.unread.Close()
 	if err := s.lock.Close(); err != nil {
 		return fmt.Errorf("unlock data directory: %w", err)
 	}

@@ -99,7 +99,11 @@ func checkVersion1(t *testing.T, s *Store) {
 		if q.ID != 7 {
 			continue
 		}
-		for _, e := range q.Entries {
+		entries, err := leftIn(rec, q.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
 			r, err := s.Read(e.Ref, nil)
 			if err != nil {
 				t.Fatal(err)
