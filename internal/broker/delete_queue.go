@@ -140,7 +140,7 @@ func (q *Queue) close(refuse func() error) (consumers []*Consumer, ready int, er
 func (q *Queue) dropAll() {
 	q.mu.Lock()
 	was := q.index.detach()
-	q.expires, q.zero, q.stuck, q.relocated = nil, nil, nil, nil
+	q.expires, q.retries, q.zero, q.stuck, q.relocated = nil, nil, nil, nil, nil
 	if q.listed {
 		q.broker.pager.remove(q)
 	}

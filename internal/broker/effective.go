@@ -27,6 +27,13 @@ func (e effective) least(key string) int64 {
 	return n
 }
 
+// has reports whether anything sets a value.
+func (e effective) has(key string) bool {
+	_, argument := e.args["x-"+key]
+	_, policy := e.policy[key]
+	return argument || policy
+}
+
 // text returns the argument, else what the policy says.
 func (e effective) text(key string) (value string, ok bool) {
 	if value, ok = e.args["x-"+key].(string); ok {

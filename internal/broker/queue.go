@@ -70,6 +70,8 @@ type Queue struct {
 	readFrom  uint64 // number of the chunk behind which it was read ahead
 	loadRetry int64  // when a paged chunk may be read again after a fault, unix milliseconds
 
+	retries expiryHeap // of held messages that came back and wait before they are ready again
+
 	stuck      []stuckLetter // dead letters that the store refused
 	stuckUntil int64         // when they are tried again, unix milliseconds
 

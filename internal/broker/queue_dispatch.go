@@ -45,6 +45,7 @@ type dispatch struct {
 	expired  []uint64 // held: their time has ended
 	overflow []uint64 // held: the queue has too many
 	rejected []uint64 // held: could not be dead-lettered before
+	limited  []uint64 // held: the same, came back too often
 	settled  settlement
 	delivery Delivery
 	buf      []byte // for records that are no longer in memory
@@ -63,7 +64,7 @@ func newDispatch() any {
 }
 
 func (d *dispatch) isEmpty() bool {
-	return len(d.claims)+len(d.expired)+len(d.overflow)+len(d.rejected) == 0
+	return len(d.claims)+len(d.expired)+len(d.overflow)+len(d.rejected)+len(d.limited) == 0
 }
 
 // miss says that the entry of a position is not in memory.
@@ -122,6 +123,7 @@ func (q *Queue) runRounds(d *dispatch) (ended bool) {
 		q.deadLetter(d.expired, expired)
 		q.deadLetter(d.overflow, maxLen)
 		q.deadLetter(d.rejected, rejected)
+		q.deadLetter(d.limited, deliveryLimit)
 		q.mu.Lock()
 		q.finishLocked(d)
 	}
@@ -137,6 +139,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 	}
 	s := q.settings.Load()
 	q.takeStuckLocked(d)
+	q.endRetriesLocked()
 	if q.expireIfDueLocked(d) || d.isAbsent {
 		return // what is behind them may have expired as well
 	}
@@ -221,6 +224,9 @@ func (q *Queue) deliver(d *dispatch, c *claim) {
 		q.broker.noteUnreadable(q, c.pos, err)
 		return
 	}
+	if q.quorum && c.deliveries > 0 {
+		q.countedFor(&rec, c.deliveries)
+	}
 	d.delivery = Delivery{
 		Queue: q, Pos: c.pos, Redelivered: c.redelivered, Deliveries: c.deliveries, Record: rec,
 	}
@@ -275,6 +281,7 @@ func (q *Queue) finishLocked(d *dispatch) {
 	d.expired = d.expired[:0]
 	d.overflow = d.overflow[:0]
 	d.rejected = d.rejected[:0]
+	d.limited = d.limited[:0]
 	d.delivery = Delivery{}
 }
 

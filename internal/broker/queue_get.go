@@ -29,6 +29,9 @@ func (q *Queue) Get(noAck bool) (d Delivery, left int, ok bool, err error) {
 		if noAck {
 			q.Ack([]uint64{pos})
 		}
+		if q.quorum {
+			q.countedFor(&rec, e.deliveries())
+		}
 		return Delivery{
 			Queue:       q,
 			Pos:         pos,

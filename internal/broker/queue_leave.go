@@ -93,6 +93,8 @@ func (q *Queue) takeStuckLocked(d *dispatch) {
 			d.expired = append(d.expired, s.pos)
 		case maxLen:
 			d.overflow = append(d.overflow, s.pos)
+		case deliveryLimit:
+			d.limited = append(d.limited, s.pos)
 		default:
 			d.rejected = append(d.rejected, s.pos)
 		}

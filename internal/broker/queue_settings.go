@@ -28,7 +28,11 @@ type queueSettings struct {
 	hasDLXKey bool
 	dlxKey    string // routing key instead of the message's own
 
-	deliveryLimit int64 // how often a message may come back, -1 for ever
+	deliveryLimit   int64 // how often a message may come back, -1 for ever
+	retry           retry // which of those wait first
+	retryMin        int64 // milliseconds, times how often it came back
+	retryMax        int64 // milliseconds at most, -1 unlimited
+	consumerTimeout int64 // milliseconds a delivery may be unacknowledged, -1 as the server says
 }
 
 // newQueueSettings computes what is in force from arguments that were checked and from a policy's
@@ -41,7 +45,12 @@ func newQueueSettings(args amqp.Table, d policy.Definition) *queueSettings {
 		expires:       min(e.least("expires"), maxTTL),
 		maxLength:     e.least("max-length"),
 		maxBytes:      e.least("max-length-bytes"),
-		deliveryLimit: e.least("delivery-limit"),
+		deliveryLimit: unset,
+
+		consumerTimeout: e.least("consumer-timeout"),
+	}
+	if args[argQueueType] == "quorum" {
+		s.readQuorum(e)
 	}
 	s.dlx, s.hasDLX = e.text("dead-letter-exchange")
 	s.dlxKey, s.hasDLXKey = e.text("dead-letter-routing-key")
@@ -52,6 +61,27 @@ func newQueueSettings(args amqp.Table, d policy.Definition) *queueSettings {
 		s.overflow = rejectPublishDLX
 	}
 	return s
+}
+
+// readQuorum computes what means something to quorum queues only.
+func (s *queueSettings) readQuorum(e effective) {
+	s.deliveryLimit = defaultDeliveryLimit
+	if e.has("delivery-limit") {
+		s.deliveryLimit = e.least("delivery-limit") // -1 is a way to say unlimited
+	}
+	if s.deliveryLimit >= maxDeliveries {
+		s.deliveryLimit = unset
+	}
+	mode, _ := e.text("delayed-retry-type")
+	switch mode {
+	case "all":
+		s.retry = retryAll
+	case "failed":
+		s.retry = retryFailed
+	case "returned":
+		s.retry = retryReturned
+	}
+	s.retryMin, s.retryMax = max(e.least("delayed-retry-min"), 0), e.least("delayed-retry-max")
 }
 
 // refuses reports whether the queue refuses messages when it is full [rmq reject-publish].

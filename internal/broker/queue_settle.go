@@ -53,26 +53,6 @@ func (q *Queue) Ack(positions []uint64) {
 	q.broker.settlements.Put(s)
 }
 
-// Requeue puts held messages back to their places, marked redelivered.
-func (q *Queue) Requeue(positions []uint64) {
-	q.mu.Lock()
-	for _, pos := range positions {
-		if !q.index.isHeld(pos) {
-			continue
-		}
-		e := q.index.unhold(pos)
-		e.set(flagRedelivered)
-		e.countDelivery()
-		q.noteReturnLocked(pos, e)
-	}
-	s := q.settings.Load()
-	if q.hasWorkLocked(s) || !q.dispatching && q.hasOverdueLocked(s) {
-		q.dispatchLocked()
-		return
-	}
-	q.mu.Unlock()
-}
-
 // Reject takes held messages out of the queue and dead-letters them if the queue says where to.
 func (q *Queue) Reject(positions []uint64) {
 	q.mu.Lock()

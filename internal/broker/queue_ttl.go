@@ -144,6 +144,9 @@ func (q *Queue) armLocked() {
 	if s.expires >= 0 && len(q.consumers) == 0 {
 		q.armForLocked(q.lastUsed + s.expires)
 	}
+	if len(q.retries) > 0 {
+		q.armForLocked(q.retries[0].at)
+	}
 	if len(q.stuck) > 0 {
 		q.armForLocked(q.stuckUntil)
 	}

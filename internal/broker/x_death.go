@@ -15,6 +15,8 @@ const (
 	rejected deathReason = "rejected"
 	expired  deathReason = "expired"
 	maxLen   deathReason = "maxlen"
+
+	deliveryLimit deathReason = "delivery_limit"
 )
 
 // death is one event to be recorded in x-death.

@@ -12,6 +12,7 @@ const (
 	acked    outcome = iota
 	rejected         // to be dead-lettered or dropped
 	requeued         // to be delivered again
+	returned         // the same, without having been refused
 )
 
 // refusal is the outcome that nack and reject ask for.
@@ -139,6 +140,8 @@ func (ch *channel) pass(s *source) {
 		s.queue.Reject(s.positions)
 	case requeued:
 		s.queue.Requeue(s.positions)
+	case returned:
+		s.queue.Return(s.positions)
 	}
 	s.positions = s.positions[:0]
 	if s.consumer == nil {
@@ -155,7 +158,7 @@ func (ch *channel) pass(s *source) {
 // requeueAll gives back all deliveries that were not settled.
 func (ch *channel) requeueAll() {
 	ch.passAll()
-	ch.how = requeued
+	ch.how = returned
 	ch.mu.Lock()
 	ch.takeLocked(0, true)
 	for _, u := range ch.taken {

@@ -41,7 +41,7 @@ func (t *tally) count(how outcome, n int) {
 		t.acked.Add(uint64(n))
 	case rejected:
 		t.rejected.Add(uint64(n))
-	case requeued:
+	case requeued, returned:
 		t.requeued.Add(uint64(n))
 	}
 }
