@@ -27,6 +27,8 @@ type storeBenchCmd struct {
 	InFlight int           `name:"in-flight" default:"1000" help:"Messages in flight, all publishers together."`
 	Within   time.Duration `name:"within" default:"1h" help:"Due instants are spread over this; 0 makes all due at one instant."`
 	Release  int           `name:"release" help:"Release so many at the end. Default: all."`
+	Rate     int           `name:"rate" help:"Instead: publish so many a second, with delays of 5ms to --within, and show how late they are released."`
+	For      time.Duration `name:"for" default:"30s" help:"How long (--rate)."`
 	Keep     bool          `name:"keep" help:"Leave the directory as it is at the end."`
 }
 
@@ -42,10 +44,7 @@ func (c *storeBenchCmd) Run(ctx context.Context, p process) error {
 	if len(names) > 0 {
 		return &usageError{fmt.Errorf("directory %s is not empty", c.Dir), "duepost store bench --help"}
 	}
-	r, err := storebench.Run(ctx, storebench.Config{
-		Dir: c.Dir, Count: c.Messages, Size: c.Size, Writers: c.Writers, Group: max(1, c.InFlight/max(1, c.Writers)),
-		Within: c.Within, Release: c.Release,
-	})
+	r, err := c.measure(ctx)
 	if err == nil {
 		e := json.NewEncoder(p.stdout)
 		e.SetIndent("", "  ")
@@ -55,4 +54,17 @@ func (c *storeBenchCmd) Run(ctx context.Context, p process) error {
 		err = errors.Join(err, os.RemoveAll(c.Dir))
 	}
 	return err
+}
+
+func (c *storeBenchCmd) measure(ctx context.Context) (any, error) {
+	if c.Rate > 0 {
+		return storebench.MeasureLateness(ctx, storebench.LatenessConfig{
+			Dir: c.Dir, Rate: c.Rate, Size: c.Size, Shortest: 5 * time.Millisecond, Longest: c.Within,
+			Warmup: c.For / 4, Duration: c.For,
+		})
+	}
+	return storebench.Run(ctx, storebench.Config{
+		Dir: c.Dir, Count: c.Messages, Size: c.Size, Writers: c.Writers, Group: max(1, c.InFlight/max(1, c.Writers)),
+		Within: c.Within, Release: c.Release,
+	})
 }

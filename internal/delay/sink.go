@@ -14,8 +14,8 @@ type Sink interface {
 	// Push tells that outcomes were written to the log: Moved and Parked entries may now be
 	// delivered from their places. The Ref in the batch is the one to use from now on. It
 	// gets what Route got, in the same order, but possibly in several calls. An entry may
-	// come back as Dropped though Route said otherwise, because its exchange was deleted in
-	// between: its places are to be given up. If the store fails Push is not called at all.
+	// come back as Dropped though Route said Retry, because its record is damaged and cannot
+	// be written again. If the store fails Push is not called at all.
 	// It must not block on a client.
 	Push(batch []store.Due, out []Outcome)
 }

@@ -47,7 +47,7 @@ func layout() map[string][]string {
 		"internal/wire":        internal("amqp"),
 		"internal/headers":     internal("amqp"),
 		"internal/store":       {xSys},
-		"internal/delay":       with(internal("store"), xSys),
+		"internal/delay":       with(internal("delay", "store"), xSys),
 		"internal/pattern":     {regexp2},
 		"internal/policy":      internal("pattern"),
 		"internal/definitions": internal("amqp", "auth", "broker", "pattern", "policy"),
