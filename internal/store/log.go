@@ -334,13 +334,12 @@ func (l *log) evictLocked() {
 		if g.buf.Load() == nil || g.flushed < g.end {
 			continue
 		}
-		if budget -= g.size; budget >= 0 {
-			continue
-		}
+		budget -= g.size
 		if g.waits.Load() {
-			if waiting -= g.size; waiting >= 0 {
-				continue
-			}
+			waiting -= g.size
+		}
+		if budget >= 0 || (g.waits.Load() && waiting >= 0) {
+			continue
 		}
 		g.buf.Store(nil)
 	}

@@ -41,7 +41,7 @@ type Options struct {
 	// oldest of them are written out to scratch files. Default 64 MiB.
 	TransientBytes int64
 	// SlackBytes is the garbage the cleaner leaves alone beyond as much as there
-	// is live data. Default 8 segments.
+	// is live data. Default 4 segments.
 	SlackBytes int64
 	// ReserveSegments is how many prepared files publishers may not use, so that
 	// acknowledgements, moves and the cleaner work on a full disk. Default 2.
@@ -92,7 +92,7 @@ func (o Options) withDefaults() Options {
 		o.TransientBytes = 64 << 20
 	}
 	if o.SlackBytes == 0 {
-		o.SlackBytes = 8 * o.SegmentBytes
+		o.SlackBytes = 4 * o.SegmentBytes
 	}
 	if o.ReserveSegments == 0 {
 		o.ReserveSegments = 2
