@@ -18,7 +18,7 @@ type buffers struct {
 }
 
 // keepFree is how many unused images are kept; the rest goes back to the heap.
-const keepFree = 2
+const keepFree = 1
 
 // get returns a buffer of n bytes with arbitrary content.
 func (p *buffers) get(n int64) []byte {

@@ -21,7 +21,7 @@ type Options struct {
 	LazyCommit time.Duration
 	// FreshBytes is how much of delayed records in full segments stays in the log,
 	// in the hope that they fall due soon, before a run is written of the oldest.
-	// Publishers of delayed messages wait at three times as much. Default 48 MiB.
+	// Publishers of delayed messages wait at three times as much. Default 32 MiB.
 	FreshBytes int64
 	// RunBytes is the size of a run as it is first written. Default 32 MiB.
 	RunBytes int64
@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 		o.LazyCommit = 20 * time.Millisecond
 	}
 	if o.FreshBytes == 0 {
-		o.FreshBytes = 48 << 20
+		o.FreshBytes = 32 << 20
 	}
 	if o.RunBytes == 0 {
 		o.RunBytes = 32 << 20
