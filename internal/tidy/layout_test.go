@@ -53,7 +53,7 @@ func layout() map[string][]string {
 		"internal/definitions": internal("amqp", "auth", "broker", "pattern", "policy"),
 		"internal/broker":      internal("amqp", "headers", "delay", "policy", "store"),
 		"internal/server":      internal("amqp", "wire", "broker", "auth", "store"), // of store only LSN and Waiter
-		"internal/storebench":  with(internal("store"), xSys),
+		"internal/storebench":  with(internal("delay", "store"), xSys),
 		"internal/load":        with(internal("amqp", "headers"), amqpClient, hdr),
 		"internal/demo":        with(internal("config", "daemon"), amqpClient),
 		"internal/relay":       with(internal("amqp", "headers"), amqpClient),
