@@ -98,10 +98,10 @@ func (s *Session) checkBinding(b *Binding, toExchange bool) error {
 }
 
 // checkOther refuses an exchange that messages of what is declared may go to by themselves: they
-// are read from there and written to here. A value that is no name is for others to refuse.
+// are read from there and written to here.
 func (s *Session) checkOther(args amqp.Table, argument, name string, check func(permit, string) error) error {
 	other, ok := args[argument].(string)
-	if !ok {
+	if !ok { // none, or no name, which others refuse
 		return nil
 	}
 	if err := check(s.rights.MayRead, name); err != nil {

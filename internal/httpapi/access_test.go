@@ -29,6 +29,7 @@ func TestWhoMayUseTheAPI(t *testing.T) {
 	}
 	f.want(405, `"method_not_allowed"`, "POST", "vhosts", "")
 	f.want(404, `"Object Not Found"`, "GET", "nothing", "")
+	f.want(200, "[", "GET", "users/", "")
 	f.parts = func() *Parts { return nil }
 	f.want(503, `"unavailable"`, "GET", "whoami", "")
 }

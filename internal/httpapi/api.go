@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/duepost/duepost/internal/definitions"
@@ -111,11 +112,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // withEncodedPath keeps names in the path encoded for the mux, which takes a segment that decodes
-// to / for the end of the path. call.name decodes them.
+// to / for the end of the path. call.name decodes them. A / at the end means nothing.
 func withEncodedPath(r *http.Request) *http.Request {
 	encoded := *r
 	at := *r.URL
-	at.Path, at.RawPath = r.URL.EscapedPath(), ""
+	at.Path, at.RawPath = strings.TrimSuffix(r.URL.EscapedPath(), "/"), ""
 	encoded.URL = &at
 	return &encoded
 }

@@ -85,6 +85,10 @@ func TestOverviewNamesVersionAndNode(t *testing.T) {
 	f.want(200, `"running":true`, "GET", "nodes/duepost@test", "")
 	f.want(404, "Object Not Found", "GET", "nodes/other", "")
 	f.want(200, `{"name":"duepost@test"}`, "GET", "cluster-name", "")
+	f.want(400, "[{key_missing,name}]", "PUT", "cluster-name", "")
+	f.want(204, "", "PUT", "cluster-name", `{"name":"shop"}`)
+	f.want(200, `{"name":"shop"}`, "GET", "cluster-name", "")
+	f.want(200, `"cluster_name":"shop"`, "GET", "overview", "")
 }
 
 func TestHealthChecks(t *testing.T) {

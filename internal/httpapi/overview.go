@@ -1,16 +1,49 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"os"
 	"runtime"
 	"strconv"
 	"time"
+
+	"github.com/duepost/duepost/internal/broker"
 )
 
 // rabbitVersion is the version of RabbitMQ whose API this is. Clients choose by it what to ask.
 const rabbitVersion = "3.10.8"
 
-func clusterName(c *call) (any, error) { return object{"name": c.Node}, nil }
+// clusterParameter is the global parameter that holds a name other than the node's.
+const clusterParameter = "cluster_name"
+
+func showClusterName(c *call) (any, error) { return object{"name": c.clusterName()}, nil }
+
+func (c *call) clusterName() string {
+	for _, p := range c.Broker.GlobalParameters() {
+		var name string
+		if p.Name == clusterParameter && json.Unmarshal(p.Value, &name) == nil {
+			return name
+		}
+	}
+	return c.Node
+}
+
+func putClusterName(c *call) (any, error) {
+	var body struct {
+		Name *string `json:"name"`
+	}
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := need(required{"name", body.Name}); err != nil {
+		return nil, err
+	}
+	value, err := json.Marshal(*body.Name)
+	if err != nil {
+		return nil, badRequest("name: %v", err)
+	}
+	return nil, c.Broker.SetGlobalParameter(broker.GlobalParameter{Name: clusterParameter, Value: value})
+}
 
 func overview(c *call) (any, error) {
 	visible, err := c.visible()
@@ -36,7 +69,7 @@ func overview(c *call) (any, error) {
 	}
 	return object{
 		"management_version": rabbitVersion, "rabbitmq_version": rabbitVersion,
-		"product_name": "Duepost", "product_version": c.Version, "cluster_name": c.Node, "node": c.Node,
+		"product_name": "Duepost", "product_version": c.Version, "cluster_name": c.clusterName(), "node": c.Node,
 		"erlang_version": "", "erlang_full_version": "Go " + runtime.Version(),
 		"rates_mode": "none", "disable_stats": false, "enable_queue_totals": true,
 		"exchange_types": exchangeTypes(), "listeners": c.listenerObjects(), "contexts": []any{},

@@ -15,7 +15,8 @@ func routes() []route {
 	return []route{
 		{"GET /api/overview", anyone, overview},
 		{"GET /api/whoami", anyone, whoAmI},
-		{"GET /api/cluster-name", anyone, clusterName},
+		{"GET /api/cluster-name", anyone, showClusterName},
+		{"PUT /api/cluster-name", administrators, putClusterName},
 		{"GET /api/extensions", anyone, func(*call) (any, error) { return []any{}, nil }},
 		{"GET /api/nodes", monitors, listNodes},
 		{"GET /api/nodes/{node}", monitors, showNode},
