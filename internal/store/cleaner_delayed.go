@@ -77,6 +77,7 @@ func (c *cleaner) delayed(rec []byte, from Ref) {
 			c.err = err
 			return
 		}
+		x.moves++
 		f.leave(key.Seq, e)
 		f.trim()
 		x.bytes -= int64(e.length)

@@ -409,6 +409,7 @@ func (f *flush) ordinal(r *run, p *planned) uint32 {
 // serveLocked makes the index serve the run instead of the segments.
 func (f *flush) serveLocked(r *run) {
 	x, l := f.c.s.index, f.c.log
+	x.moves++
 	live := int64(r.state.total().Bytes)
 	for i := range x.inFlight() {
 		fl := &x.flying[x.landed+i]

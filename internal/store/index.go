@@ -32,6 +32,7 @@ type index struct {
 	bytes   int64    // of fresh records that wait
 	arrays  []arrays // of fresh sets that are gone, for the next ones
 	stopped error
+	moves   uint64 // how often entries that wait changed their place
 
 	total   Pending
 	pending map[uint32]*Pending // by exchange

@@ -429,6 +429,7 @@ func (m *merge) split(s *mergeSource, popped map[Key]found) runState {
 
 func (m *merge) serveLocked(popped map[Key]found) {
 	x := m.c.s.index
+	x.moves++
 	r := m.run
 	for i := range x.inFlight() {
 		fl := &x.flying[x.landed+i]

@@ -172,6 +172,13 @@ func (r *rig) abandon() bool {
 
 // takePending lists all pending entries by popping and putting them back.
 func (r *rig) takePending(got *model) bool {
+	listed, err := r.s.List(ListOptions{Limit: 1 << 20}, nil)
+	if err != nil {
+		if !r.dead(err) {
+			r.t.Fatalf("list: %v", err)
+		}
+		return false
+	}
 	all := r.s.PopDue(maxDue, 1<<30, nil)
 	if n := r.s.PendingTotal().Count; uint64(len(all)) != n {
 		if !r.dead(nil) { // else a run could not be read
@@ -181,6 +188,11 @@ func (r *rig) takePending(got *model) bool {
 	}
 	if !slices.IsSortedFunc(all, func(a, b Due) int { return boolCmp(a.Key.Less(b.Key), b.Key.Less(a.Key)) }) {
 		r.t.Fatal("popped out of order")
+	}
+	if !slices.EqualFunc(listed, all, func(l Listed, d Due) bool {
+		return l == Listed{d.Key, d.ExchangeID, d.Ref.Len}
+	}) {
+		r.t.Fatalf("listed %v\npopped %v", listed, all)
 	}
 	b := &Batch{}
 	for _, d := range all {

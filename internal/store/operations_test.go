@@ -10,7 +10,7 @@ import (
 
 // step does one random operation. It returns false when the power is gone.
 func (r *rig) step() bool {
-	switch r.rnd.IntN(16) {
+	switch r.rnd.IntN(18) {
 	case 0, 1, 2:
 		return r.stepAppend()
 	case 3, 4:
@@ -33,6 +33,10 @@ func (r *rig) step() bool {
 		return r.stepFind()
 	case 14:
 		return r.stepReplace()
+	case 15:
+		return r.stepList()
+	case 16:
+		return r.stepCount()
 	default:
 		return r.stepWait()
 	}

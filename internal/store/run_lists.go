@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // blockCount says how many records of an exchange a block of a run has. The list of
@@ -74,6 +76,38 @@ func (r *run) blocksOf(place int, l *log) ([]blockCount, error) {
 		next = c.block + 1
 	}
 	return list, nil
+}
+
+// blocksOfAll returns the blocks that have records of any of some exchanges, and how
+// many they have.
+func (r *run) blocksOfAll(exchanges []uint32, l *log) (all []blockCount, err error) {
+	for _, id := range exchanges {
+		place := r.exchangeAt(id)
+		if place < 0 {
+			continue
+		}
+		list, err := r.blocksOf(place, l)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = list
+			continue
+		}
+		all = slices.Concat(all, list)
+		slices.SortFunc(all, func(a, b blockCount) int { return cmp.Compare(a.block, b.block) })
+		n := 0
+		for _, c := range all {
+			if n > 0 && all[n-1].block == c.block {
+				all[n-1].count += c.count
+				continue
+			}
+			all[n] = c
+			n++
+		}
+		all = all[:n]
+	}
+	return all, nil
 }
 
 func (r *run) searchBlocks(exchange uint32, l *log) (list []blockCount, err error) {

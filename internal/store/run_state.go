@@ -52,6 +52,20 @@ func (b bitmap) count() int {
 	return n
 }
 
+// countIn returns how many there are in [lo, hi).
+func (b bitmap) countIn(lo, hi uint32) (n uint32) {
+	for i := lo; i < hi && int(i/64) < len(b); {
+		w := b[i/64] >> (i % 64)
+		width := min(64-i%64, hi-i)
+		if width < 64 {
+			w &= 1<<width - 1
+		}
+		n += uint32(bits.OnesCount64(w))
+		i += width
+	}
+	return n
+}
+
 func (s *runState) isDropped(exchange uint32) bool {
 	return len(s.dropped) > 0 && slices.Contains(s.dropped, exchange)
 }

@@ -126,3 +126,80 @@ func (r *rig) replaceLoosely(old Key, m *Message, due int64) bool {
 	r.add(b.Keys[0], m)
 	return r.ok(lsn, nil)
 }
+
+// stepList goes through all pages of a listing.
+func (r *rig) stepList() bool {
+	o := ListOptions{Limit: 1 + r.rnd.IntN(20), Exchanges: r.someExchanges()}
+	if r.rnd.IntN(2) == 0 {
+		o.From, o.To = r.span()
+	}
+	want := r.waiting(func(k Key, e *waitingEntry) bool {
+		return k.Due >= o.From && (o.To == 0 || k.Due < o.To) && o.takesExchange(e.ex)
+	})
+	got := []Key{}
+	for {
+		page, err := r.s.List(o, nil)
+		if err != nil {
+			return r.ok(0, err)
+		}
+		for _, l := range page {
+			if l.ExchangeID != r.model.pending[l.Key.Seq].ex || l.Bytes == 0 {
+				r.t.Fatalf("listed %+v", l)
+			}
+			got = append(got, l.Key)
+		}
+		if len(page) < o.Limit {
+			break
+		}
+		o.After = page[len(page)-1].Key
+	}
+	if d := gocmp.Diff(want, got); d != "" {
+		r.t.Fatalf("list %+v (- want, + got):\n%s", o, d)
+	}
+	return true
+}
+
+// someExchanges returns none, one or two.
+func (r *rig) someExchanges() (list []uint32) {
+	for range r.rnd.IntN(3) {
+		list = append(list, r.exchange())
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (r *rig) span() (from, to int64) {
+	from = r.rnd.Int64N(1000)
+	return from, from + 1 + r.rnd.Int64N(500)
+}
+
+// stepCount counts in all, and by due.
+func (r *rig) stepCount() bool {
+	exchanges := r.someExchanges()
+	from, to := r.span()
+	step := 1 + r.rnd.Int64N(200)
+	want := make([]uint64, (to-from-1)/step+1)
+	var sum uint64
+	filter := ListOptions{Exchanges: exchanges}
+	for _, k := range r.waiting(func(k Key, e *waitingEntry) bool {
+		return k.Due >= from && k.Due < to && filter.takesExchange(e.ex)
+	}) {
+		want[(k.Due-from)/step]++
+		sum++
+	}
+	got, exact, err := r.s.Histogram(from, to, step, exchanges...)
+	if err != nil {
+		return r.ok(0, err)
+	}
+	if d := gocmp.Diff(want, got); d != "" || !exact {
+		r.t.Fatalf("histogram from %d to %d by %d of %v, exact: %v (- want, + got):\n%s", from, to, step, exchanges, exact, d)
+	}
+	n, exact, err := r.s.Count(from, to, exchanges...)
+	if err != nil {
+		return r.ok(0, err)
+	}
+	if n != sum || !exact {
+		r.t.Fatalf("count from %d to %d of %v: %d, exact: %v; want %d", from, to, exchanges, n, exact, sum)
+	}
+	return true
+}
