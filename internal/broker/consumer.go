@@ -2,6 +2,7 @@ package broker
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
 )
@@ -58,6 +59,13 @@ type Consumer struct {
 
 	isReady bool // was woken; guarded by queue.mu
 	gone    bool // cancelled; guarded by queue.mu
+}
+
+// ConsumerTimeout is how long a delivery may be unacknowledged, and whether the queue says so at
+// all. 0 is for ever. [rmq consumer timeout]
+func (q *Queue) ConsumerTimeout() (time.Duration, bool) {
+	ms := q.settings.Load().consumerTimeout
+	return time.Duration(ms) * time.Millisecond, ms >= 0
 }
 
 // Tag returns the consumer tag.

@@ -68,6 +68,10 @@ type Config struct {
 	// directory. Default 67108864 (64 MiB).
 	QueueIndexMemory int64 `name:"queue-index-memory" json:"queue-index-memory" default:"67108864" help:"Bytes of memory for the index of queues, 24 a message; the rest of it goes to a scratch file."`
 
+	// ConsumerTimeout closes a channel whose oldest delivery was not acknowledged for that
+	// long, unless the queue or the consumer says otherwise; 0 is for ever. Default 30m.
+	ConsumerTimeout time.Duration `name:"consumer-timeout" json:"-" default:"30m" help:"Longest wait for the ack of a delivery before its channel is closed; 0 for ever."`
+
 	// StopTimeout bounds the orderly stop; what has not ended by then is cut. Default 10s.
 	StopTimeout time.Duration `name:"stop-timeout" json:"-" default:"10s" help:"Longest wait for connections to end at a stop."`
 
@@ -116,6 +120,8 @@ func Default() Config {
 
 		QueueIndexMemory: 64 << 20,
 
+		ConsumerTimeout: 30 * time.Minute,
+
 		StopTimeout: 10 * time.Second,
 		LogLevel:    "info",
 		LogFormat:   "text",
@@ -162,6 +168,9 @@ func (c Config) Validate() error {
 	if c.Heartbeat < 0 || c.Heartbeat > maxHeartbeat || c.Heartbeat%time.Second != 0 {
 		faults = append(faults, fmt.Errorf("heartbeat: is %v, must be whole seconds from 0s to %v", c.Heartbeat, maxHeartbeat))
 	}
+	if c.ConsumerTimeout < 0 {
+		faults = append(faults, fmt.Errorf("consumer-timeout: is %v, must be at least 0s", c.ConsumerTimeout))
+	}
 	if c.StopTimeout <= 0 {
 		faults = append(faults, fmt.Errorf("stop-timeout: is %v, must be above 0", c.StopTimeout))
 	}
@@ -175,9 +184,10 @@ func (c Config) JSON() ([]byte, error) {
 	type plain Config
 	return json.MarshalIndent(struct {
 		plain
-		Heartbeat   string `json:"heartbeat"`
-		StopTimeout string `json:"stop-timeout"`
-	}{plain(c), short(c.Heartbeat), short(c.StopTimeout)}, "", "  ")
+		Heartbeat       string `json:"heartbeat"`
+		ConsumerTimeout string `json:"consumer-timeout"`
+		StopTimeout     string `json:"stop-timeout"`
+	}{plain(c), short(c.Heartbeat), short(c.ConsumerTimeout), short(c.StopTimeout)}, "", "  ")
 }
 
 // short leaves out what is zero at the end: 1m and not 1m0s.

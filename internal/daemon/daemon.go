@@ -143,6 +143,9 @@ func (d *Daemon) serverConfig(log *slog.Logger) server.Config {
 		MaxConnections: d.cfg.MaxConnections,
 		MaxMessageSize: d.cfg.MaxMessageSize,
 	}
+	if c.ConsumerTimeout = d.cfg.ConsumerTimeout; c.ConsumerTimeout == 0 {
+		c.ConsumerTimeout = -1 // to the server 0 is the default, and less is none
+	}
 	if c.Heartbeat == 0 {
 		c.Heartbeat = -1 // to the server 0 is the default, and less is none
 	}

@@ -31,6 +31,8 @@ type channel struct {
 	listed    bool      // in conn.settling
 	taken     []unacked // scratch
 
+	timedOut atomic.Int64 // after how long an ack was overdue, if it is; set by the watch
+
 	isConfirming    atomic.Bool // set by the reader
 	isTransactional atomic.Bool
 

@@ -43,6 +43,10 @@ type Config struct {
 	// WriteTimeout closes a connection whose peer accepts no octet for that long;
 	// 30 s by default.
 	WriteTimeout time.Duration
+	// ConsumerTimeout is how long a delivery may wait for its ack before its channel is
+	// closed with 406, unless consumer or queue say otherwise; 30 min by default, negative
+	// for ever. [rmq consumer timeout]
+	ConsumerTimeout time.Duration
 	// CloseTimeout is how long close-ok is waited for; 3 s by default.
 	CloseTimeout time.Duration
 
@@ -64,6 +68,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxMessageSize, 128<<20)
 	setDefault(&c.HandshakeTimeout, 10*time.Second)
 	setDefault(&c.WriteTimeout, 30*time.Second)
+	setDefault(&c.ConsumerTimeout, 30*time.Minute)
 	setDefault(&c.CloseTimeout, 3*time.Second)
 	setDefault(&c.OutputHigh, 1<<20)
 	setDefault(&c.OutputLimit, 4<<20)

@@ -62,6 +62,9 @@ type conn struct {
 
 	hasPublished bool
 
+	lookedAt  atomic.Uint32 // what deliveries are marked with, see stamp
+	hasErrand atomic.Bool   // the watch has left something for the reader
+
 	mu       sync.Mutex // guards told, and channels against all but the reader reading
 	channels map[uint16]*channel
 	told     told
@@ -189,6 +192,10 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.awaitRoom()
 	c.reading.Store(true)
 	n, err := c.nc.Read(p)
+	for n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && phase(c.phase.Load()) == phaseOpen {
+		c.runErrands()
+		n, err = c.nc.Read(p)
+	}
 	c.reading.Store(false)
 	if n > 0 {
 		c.reads.Add(1)

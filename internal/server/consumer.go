@@ -15,6 +15,7 @@ type consumer struct {
 	noAck    bool
 	direct   bool  // takes direct replies, for which no credit is reserved
 	prefetch int64 // 0 for no limit
+	timeout  int64 // milliseconds a delivery may be unacknowledged, negative if the client did not say
 
 	inflight atomic.Int64 // units of credit taken: delivered and not settled, or about to be
 	gone     atomic.Bool  // no delivery will be sent any more; set under ch.mu

@@ -23,6 +23,7 @@ const (
 	eventHeartbeatMissed
 	eventWriteStalled
 	eventAbruptClose
+	eventConsumerTimeout
 	eventPanic
 	eventAccept
 	numEvents

@@ -38,6 +38,10 @@ func (ch *channel) handleBasicConsume(m *wire.BasicConsume) error {
 		return amqp.Errorf(amqp.NotAllowed, "attempt to reuse consumer tag '%s'", m.ConsumerTag)
 	}
 	k := &consumer{ch: ch, tag: m.ConsumerTag, noAck: m.NoAck, prefetch: ch.prefetch}
+	k.timeout = -1
+	if n, ok := amqp.AsInt(args["x-consumer-timeout"]); ok {
+		k.timeout = n
+	}
 	if k.tag == "" {
 		k.tag = "amq.ctag-" + rand.Text() // that nobody else has
 	}

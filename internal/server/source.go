@@ -45,7 +45,7 @@ func (ch *channel) getSource(q *broker.Queue) *source {
 
 // remember puts a delivery into the window. The caller holds ch.mu.
 func (ch *channel) remember(s *source, tag, pos uint64) {
-	ch.window.push(unacked{tag: tag, pos: pos, source: s.number})
+	ch.window.push(unacked{tag: tag, pos: pos, source: s.number, at: ch.c.lookedAt.Load()})
 	s.unacked++
 }
 

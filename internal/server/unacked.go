@@ -13,6 +13,7 @@ type unacked struct {
 	pos uint64 // position in the source's queue
 	// source is an index into the channel's sources, negative once settled.
 	source int32
+	at     uint32 // when it was delivered, see conn.stamp
 }
 
 const settled = -1

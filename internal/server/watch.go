@@ -35,7 +35,11 @@ func (w *watch) start(c *conn) {
 	if w.interval > 0 {
 		w.period = min(w.period, w.interval/4)
 	}
+	if limit := c.server.cfg.ConsumerTimeout; limit > 0 {
+		w.period = min(w.period, max(limit/4, time.Millisecond))
+	}
 	now := time.Now()
+	c.stamp(now, w.period)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.readAt, w.writeAt, w.callAt = now, now, now
@@ -53,12 +57,16 @@ func (w *watch) stop() {
 }
 
 func (w *watch) look() {
-	silence, dead := w.lookOnce(time.Now())
+	now := time.Now()
+	w.c.stamp(now, w.period)
+	silence, dead := w.lookOnce(now)
 	if dead {
 		w.c.note(eventHeartbeatMissed, slog.LevelWarn, "closing connection: missed heartbeats from client",
 			slog.Duration("dur", silence))
 		w.c.kill()
+		return
 	}
+	w.c.lookAcks(now)
 }
 
 // lookOnce looks at both directions, and sets the timer for the next look unless
