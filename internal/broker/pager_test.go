@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/duepost/duepost/internal/store"
@@ -302,6 +303,42 @@ func TestReadOfAnOldPageIsDiscarded(t *testing.T) {
 	m.q.mu.Unlock()
 	if err != nil || !c.paged {
 		t.Fatalf("an old page was taken for the entries: %v", err)
+	}
+}
+
+// A page is not good any more once a message came back to its place, for its entry says so.
+func TestReturnedMessageIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	m := filled(t)
+	pos := m.live(8)
+	m.hold(pos) // has the chunk loaded
+	m.q.index.unhold(pos).countDelivery()
+	m.want[pos].deliveries, m.want[pos].held = 1, false
+	m.q.broker.pager.budget = 0
+	if m.page(); !m.q.index.isPaged(pos) {
+		t.Fatal("the chunk was not paged again")
+	}
+	m.entry(pos)
+}
+
+// What the cleaner moves while a page cannot be read is where it was moved to afterwards.
+func TestRelocationWaitsForAPageThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	m := filled(t)
+	pos := m.live(8)
+	m.disk.fail("read", syscall.EIO)
+	m.move(pos, 7)
+	m.move(pos, 8)
+	if !m.q.relocate(pos+1, store.Ref{File: 5}, store.Ref{File: 6}) { // it is not there
+		t.Error("a message whose entry cannot be read is not held")
+	}
+	m.disk.fail("", nil)
+	m.entry(pos)
+	if m.want[pos+1] != nil {
+		m.entry(pos + 1)
+	}
+	if len(m.q.relocated) != 0 {
+		t.Errorf("%d relocations are kept for ever", len(m.q.relocated))
 	}
 }
 

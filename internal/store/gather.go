@@ -69,17 +69,13 @@ func (f *finding) isSettled() bool { return f.flags&findingSettled != 0 }
 // end is behind the last position of a stretch.
 func (f *finding) end() uint64 { return f.pos + uint64(f.arrived) }
 
-// compare puts a stretch before the message at its first position, and what was met first before
-// what was met later.
+// compare orders by queue and position, and what was met first before what was met later.
 func (f *finding) compare(g *finding) int {
 	if f.queue != g.queue {
 		return cmp.Compare(f.queue, g.queue)
 	}
 	if f.pos != g.pos {
 		return cmp.Compare(f.pos, g.pos)
-	}
-	if f.isSettled() != g.isSettled() {
-		return int(g.flags&findingSettled) - int(f.flags&findingSettled)
 	}
 	return cmp.Compare(f.order, g.order)
 }
@@ -132,7 +128,7 @@ func (g *gathering) reduce() {
 		switch {
 		case g.noQueue[f.queue]:
 		case !f.isSettled():
-			if !c.covers(&f) && !f.isSameMessage(g.buf, i+1) {
+			if !c.covers(&f) && !f.isAgain(g.buf, i+1) {
 				kept = append(kept, f)
 			}
 		case c.reaches(&f):
@@ -146,8 +142,9 @@ func (g *gathering) reduce() {
 	g.buf, g.order = kept, 1
 }
 
-// isSameMessage reports whether list[i], if there is one, is a later place of the message.
-func (f *finding) isSameMessage(list []finding, i int) bool {
+// isAgain reports whether list[i], if there is one, is a later place of the message, or tells
+// that it is settled.
+func (f *finding) isAgain(list []finding, i int) bool {
 	return i < len(list) && list[i].queue == f.queue && list[i].pos == f.pos
 }
 

@@ -195,6 +195,11 @@ func TestGatheringOfWhatIsSettledIsSmall(t *testing.T) {
 			m.g.settle(1, pos-9, 10)
 		}
 	}
+	m.g.noQueue[2] = true // nor does what is left of a queue that was dropped
+	for pos := range uint64(10_000) {
+		e := Entry{Pos: pos, Ref: Ref{File: 1, Len: 8}}
+		m.g.add(findingMessage(2, &e))
+	}
 	if len(m.g.runs) != 0 || len(m.disk.dir) != 0 {
 		t.Errorf("got %d runs, %d files", len(m.g.runs), len(m.disk.dir))
 	}

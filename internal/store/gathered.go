@@ -165,7 +165,7 @@ func (g *gathered) peek() *finding {
 	return &g.next
 }
 
-// isAgain reports whether a later place of the message follows.
+// isAgain reports whether a later place of the message follows, or that it is settled.
 func (g *gathered) isAgain(f *finding) bool {
 	if len(g.runs) == 0 {
 		return false
