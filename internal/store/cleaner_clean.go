@@ -105,6 +105,8 @@ func (c *cleaner) visit(rec []byte, ref Ref) bool {
 		c.released(rec, ref)
 	case k == kindPut && !c.second:
 		c.put(rec, ref)
+	case k == kindRunGone && !c.second:
+		c.runGone(rec)
 	case (k == kindSettle || k == kindDropQueue) && !c.second:
 		c.echo(rec)
 	}

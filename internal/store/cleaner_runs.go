@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 )
 
@@ -92,6 +93,20 @@ func (f *front) punch(l *log) {
 	l.mu.Lock()
 	f.run.punched = f.to // even so: else it would be tried for ever
 	l.mu.Unlock()
+}
+
+// runGone sees to it that the log says of a run that it is not needed for as long
+// as there is a file of it: else it would be served again.
+func (c *cleaner) runGone(rec []byte) {
+	l := c.log
+	r := reader{b: rec[recordHeaderBytes:]}
+	err := l.fs.Remove(l.path(runName(r.u32())))
+	if err == nil {
+		err = l.fs.SyncDir(l.dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.append(len(rec), func(buf []byte) { copy(buf, rec); buf[13] = 0 })
+	}
 }
 
 func (c *cleaner) removeRuns(gone []*run) error {

@@ -118,6 +118,13 @@ func (s *Store) read(r *replay, names []string) (*rebuild, error) {
 		g := c.seg
 		g.end, g.taken, g.flushed = c.end, c.end, c.end
 	}
+	var oldest LSN
+	if len(r.used) > 0 {
+		oldest = r.used[0].header.firstLSN
+	}
+	if err := state.adopt(r.out.Damages, oldest); err != nil {
+		return nil, err
+	}
 	r.out.Queues, r.out.entries = state.finish()
 	r.out.Damages = append(r.out.Damages, state.damages...)
 	r.out.Definitions = sortedDefinitions(l.defs)
@@ -131,6 +138,12 @@ func (s *Store) removeUnnamed(state *rebuild) error {
 		if err := s.log.fs.Remove(s.log.path(r)); err != nil {
 			return fmt.Errorf("remove run: %w", err)
 		}
+	}
+	if len(state.unnamed) == 0 {
+		return nil
+	}
+	if err := s.log.fs.SyncDir(s.log.dir); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ type rebuild struct {
 	lsn        LSN                   // of the frame being applied, or a later one
 	candidates map[uint32]*candidate // run files that are there
 	known      map[uint32]bool       // runs that the log tells of
+	gone       map[uint32]bool       // runs of which it says that they are not needed
 	maxID      uint32                // of files that the log speaks of
 	unnamed    []string              // run files that the log does not tell of
 	damages    []Damage
@@ -30,7 +31,7 @@ func newRebuild(l *log, x *index) *rebuild {
 	s := &rebuild{
 		log: l, index: x, queues: map[uint32]*queueState{},
 		noQueue: map[uint32]bool{}, noEx: map[uint32]bool{},
-		candidates: map[uint32]*candidate{}, known: map[uint32]bool{},
+		candidates: map[uint32]*candidate{}, known: map[uint32]bool{}, gone: map[uint32]bool{},
 	}
 	s.gather = newGathering(l, s.noQueue)
 	return s

@@ -65,6 +65,7 @@ func (s *rebuild) applyDelayed(k kind, r *reader, ref Ref) bool {
 		id := r.u32()
 		s.seenID(id)
 		delete(s.known, id)
+		s.gone[id] = true
 	}
 	return !r.bad
 }

@@ -17,6 +17,7 @@ type run struct {
 	count     uint32 // records
 	seqs      [2]uint64
 	last      Key
+	born      LSN // what tells of it in the log is behind that; 0 = not known
 	exchanges []runExchange
 	images    *images
 	placeOf   map[uint32]int // in exchanges, by exchange; nil when all is noted

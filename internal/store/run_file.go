@@ -10,8 +10,9 @@ import (
 // A run file: header, records, keys, lists, filter, index, trailer; see
 // docs/FORMATS.md.
 //
-// Header, 64 bytes: as that of a segment, with the magic "DUEPRUN\n", and zero
-// where that has what only a log needs.
+// Header, 64 bytes: as that of a segment, with the magic "DUEPRUN\n", as first LSN
+// the one that was next when the run was begun, and zero where that has what else
+// only a log needs.
 //
 // Keys: see runKeys. Lists: see blockCount. Filter: see keyFilter.
 //
@@ -107,7 +108,7 @@ func (r *run) open(l *log, damaged func(Damage)) (err error) {
 		if h.version > formatVersion {
 			return &VersionError{File: r.name, Got: h.version, Want: formatVersion}
 		}
-		r.salt = h.salt()
+		r.salt, r.born = h.salt(), h.firstLSN
 	} else {
 		damaged(Damage{File: r.name, Length: segmentHeaderBytes, Reason: "run header"})
 	}
@@ -124,7 +125,9 @@ func parseRunHeader(b []byte, table *crc32.Table) (segmentHeader, bool) {
 	if len(b) < segmentHeaderBytes || string(b[:8]) != runMagic || le.Uint32(b[60:]) != crc32.Checksum(b[:60], table) {
 		return segmentHeader{}, false
 	}
-	return segmentHeader{version: le.Uint16(b[8:]), id: le.Uint32(b[12:]), nonce: le.Uint32(b[16:])}, true
+	return segmentHeader{
+		version: le.Uint16(b[8:]), id: le.Uint32(b[12:]), nonce: le.Uint32(b[16:]), firstLSN: LSN(le.Uint64(b[24:])),
+	}, true
 }
 
 // readTail reads the index. It returns false if that is damaged.

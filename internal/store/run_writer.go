@@ -25,7 +25,7 @@ type runWriter struct {
 // newRunWriter creates the file of a run of at most size bytes of records.
 func newRunWriter(l *log, size int64) (*runWriter, error) {
 	l.mu.Lock()
-	id := l.nextID
+	id, born := l.nextID, l.lsn
 	l.nextID++
 	l.mu.Unlock()
 	r := newRun(l, id)
@@ -37,7 +37,7 @@ func newRunWriter(l *log, size int64) (*runWriter, error) {
 	}
 	r.file = f
 	w := &runWriter{log: l, run: r, buf: make([]byte, segmentHeaderBytes, writePiece+writePiece/4)}
-	h := segmentHeader{version: formatVersion, id: id, nonce: l.nonce}
+	h := segmentHeader{version: formatVersion, id: id, nonce: l.nonce, firstLSN: born}
 	h.putAs(runMagic, w.buf, l.table)
 	return w, nil
 }
