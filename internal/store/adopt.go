@@ -122,11 +122,11 @@ func (c *lookUp) waits(k Key) (bool, error) {
 		return false, err
 	}
 	i, ok := slices.BinarySearchFunc(c.image.records, k, func(f found, k Key) int { return f.key.compare(k) })
-	return ok && c.run.waits(&c.image.records[i]), nil
+	return ok && c.run.isPending(&c.image.records[i]), nil
 }
 
-// waits reports whether a record counts as waiting, as recovery sees it.
-func (r *run) waits(f *found) bool {
+// isPending reports whether a record counts as waiting, as recovery sees it.
+func (r *run) isPending(f *found) bool {
 	return f.off >= r.state.done && f.off < r.state.stop && !r.isSkipped(f)
 }
 
@@ -140,7 +140,7 @@ func (c *lookUp) count(others []*lookUp) error {
 		}
 		for i := range c.image.records {
 			f := &c.image.records[i]
-			if !c.run.waits(f) {
+			if !c.run.isPending(f) {
 				continue
 			}
 			twice, err := waitsInAny(others, f.key)
