@@ -17,6 +17,8 @@ type counters struct {
 	refusedFull     atomic.Uint64
 	parked          atomic.Uint64
 	delayedDropped  atomic.Uint64
+	lateDropped     atomic.Uint64
+	delayedRefused  atomic.Uint64
 	repliesDropped  atomic.Uint64
 	expiredQueues   atomic.Uint64
 	orphans         atomic.Uint64
@@ -33,7 +35,9 @@ type Stats struct {
 	Unreadable     uint64 // messages whose record could not be read
 	RefusedFull    uint64 // messages refused because the disk is full
 	Parked         uint64 // due messages that nobody took
-	DelayedDropped uint64 // delayed messages dropped with their exchange
+	DelayedDropped uint64 // delayed messages dropped with their exchange, or unroutable where that is set
+	LateDropped    uint64 // delayed messages dropped because they were too late
+	DelayedRefused uint64 // messages that a delayed exchange was too full to take
 	RepliesDropped uint64 // direct replies to consumers that were gone
 	ExpiredQueues  uint64 // queues deleted because nobody used them
 	Orphans        uint64 // messages found at the start whose queue or exchange is no more
@@ -54,6 +58,8 @@ func (b *Broker) Stats() Stats {
 		RefusedFull:    c.refusedFull.Load(),
 		Parked:         c.parked.Load(),
 		DelayedDropped: c.delayedDropped.Load(),
+		LateDropped:    c.lateDropped.Load(),
+		DelayedRefused: c.delayedRefused.Load(),
 		RepliesDropped: c.repliesDropped.Load(),
 		ExpiredQueues:  c.expiredQueues.Load(),
 		Orphans:        c.orphans.Load(),

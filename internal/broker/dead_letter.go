@@ -136,6 +136,10 @@ func (l *deadLetterer) write(m *store.Message) {
 	l.findRoute(history)
 	refused := l.dropFull()
 	for _, x := range l.route.delayed {
+		if x.isFull() {
+			l.broker.counters.delayedRefused.Add(1)
+			continue
+		}
 		l.addDelayed(x)
 	}
 	if len(l.route.queues) > 0 {

@@ -117,6 +117,18 @@ func (s *ExchangeSpec) checkArguments(vhost string) error {
 			"invalid type '%s' for arg '%s' in exchange '%s' in vhost '%s'",
 			amqp.TypeNameOf(alternate), argAlternate, s.Name, vhost)
 	}
+	if s.Type == delayedType {
+		for _, c := range delayedArguments() {
+			v, ok := s.Args[c.name]
+			if !ok {
+				continue
+			}
+			if why := c.check(v, s.Args); why != "" {
+				return amqp.Errorf(amqp.PreconditionFailed, "invalid arg '%s' for exchange '%s' in vhost '%s': %s",
+					c.name, s.Name, vhost, why)
+			}
+		}
+	}
 	_, err := encodeArguments(s.Args)
 	return err
 }
@@ -183,6 +195,9 @@ func (x *Exchange) checkEquivalent(spec *ExchangeSpec) error {
 	d.argument(argAlternate, spec.Args, x.args)
 	if x.delayed {
 		d.argument(argDelayedType, spec.Args, x.args)
+		for _, c := range delayedArguments() {
+			d.argument(c.name, spec.Args, x.args)
+		}
 	}
 	return d.err
 }

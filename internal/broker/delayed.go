@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/delay"
@@ -129,8 +130,22 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 			"exchange", x.name, "id", d.Key.Seq, "due", d.Key.Due, "err", err)
 		return
 	}
-	r.routeReleased(x, &rec)
+	s := x.settings.Load()
+	from := x
+	if s.late != lateDeliver && o.Arrived-d.Key.Due > s.lateAfter {
+		if s.late == lateDrop {
+			b.drop(x, o, &b.counters.lateDropped)
+			return
+		}
+		from = x.vhost.exchange(s.deadLetter)
+	}
+	r.route.reset()
+	if from != nil {
+		r.routeReleased(from, &rec)
+	}
 	switch {
+	case len(r.route.queues) == 0 && s.dropsUnroutable:
+		b.drop(x, o, &b.counters.delayedDropped)
 	case len(r.route.queues) == 0:
 		b.planParking(x, &rec, o, p)
 	case anyFull(r.route.queues):
@@ -141,6 +156,13 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 		}
 		b.planMove(&rec, o, p)
 	}
+}
+
+// drop ends the waiting of a due message because its exchange's settings say so.
+func (b *Broker) drop(x *Exchange, o *delay.Outcome, counter *atomic.Uint64) {
+	o.Verdict = delay.Dropped
+	counter.Add(1)
+	b.log.Debug("due message dropped", "vhost", x.vhost.name, "exchange", x.name)
 }
 
 // routeReleased finds the queues of a message from the exchange where it waited.

@@ -9,7 +9,24 @@ import (
 // policy that matches it make of it. They are never changed, only replaced as a whole.
 type exchangeSettings struct {
 	alternate string // exchange for what no binding takes, "" for none
+
+	// Of a delayed exchange.
+	maxLength       int64  // most messages that wait, -1 unlimited
+	maxBytes        int64  // most bytes of those, -1 unlimited
+	late            late   // what becomes of those that are due for longer than lateAfter
+	lateAfter       int64  // milliseconds
+	deadLetter      string // exchange for late ones
+	dropsUnroutable bool   // what nobody takes when it is due is dropped and not parked
 }
+
+// late says what becomes of messages that are released late, after a stop for example.
+type late uint8
+
+const (
+	lateDeliver    late = iota // they go as all others
+	lateDeadLetter             // they go to another exchange
+	lateDrop
+)
 
 // newExchangeSettings computes what is in force from arguments that were checked and from a
 // policy's definition, which may be nil.
@@ -19,7 +36,42 @@ func newExchangeSettings(args amqp.Table, d policy.Definition) *exchangeSettings
 	if s.alternate, ok = args[argAlternate].(string); !ok {
 		s.alternate, _ = d[argAlternate].(string)
 	}
+	e := effective{args, d}
+	s.maxLength, s.maxBytes = e.least("delayed-max-length"), e.least("delayed-max-length-bytes")
+	s.lateAfter = max(e.least("delayed-late-after"), 0)
+	s.deadLetter, _ = e.text("delayed-dead-letter-exchange")
+	switch mode, _ := e.text("delayed-late"); mode {
+	case "dead-letter":
+		s.late = lateDeadLetter
+	case "drop":
+		s.late = lateDrop
+	}
+	mode, _ := e.text("delayed-unroutable")
+	s.dropsUnroutable = mode == "drop"
 	return s
+}
+
+// delayedArguments are the arguments of a delayed exchange that are its settings, with their checks.
+func delayedArguments() []namedCheck {
+	return []namedCheck{
+		{"x-delayed-max-length", checkNotNegative},
+		{"x-delayed-max-length-bytes", checkNotNegative},
+		{"x-delayed-late", oneOf("invalid_late_policy", "deliver", "dead-letter", "drop")},
+		{"x-delayed-late-after", checkNotNegative},
+		{"x-delayed-dead-letter-exchange", checkString},
+		{"x-delayed-unroutable", oneOf("invalid_unroutable_policy", "park", "drop")},
+	}
+}
+
+// isFull reports whether one more message must not wait in the exchange.
+func (x *Exchange) isFull() bool {
+	s := x.settings.Load()
+	if s.maxLength < 0 && s.maxBytes < 0 {
+		return false
+	}
+	p := x.pending()
+	return s.maxLength >= 0 && p.Count >= uint64(s.maxLength) ||
+		s.maxBytes >= 0 && p.Bytes >= uint64(s.maxBytes)
 }
 
 // setPolicyLocked puts into force what a policy says, nil for none, together with the arguments.

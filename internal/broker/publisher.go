@@ -151,6 +151,11 @@ func (p *Publisher) findRoute(m *Message) error {
 func (p *Publisher) store() (Result, error) {
 	r := Result{Routed: len(p.route.queues)+len(p.route.delayed) > 0}
 	for _, x := range p.route.delayed {
+		if x.isFull() {
+			p.broker.counters.delayedRefused.Add(1)
+			r.Rejected = true
+			continue
+		}
 		lsn, err := p.hold(x)
 		if err != nil {
 			return p.failed(err)
@@ -162,7 +167,8 @@ func (p *Publisher) store() (Result, error) {
 	}
 	queues := p.route.queues
 	if anyFull(queues) {
-		queues, r.Rejected = p.withoutFull(queues)
+		queues = p.withoutFull(queues)
+		r.Rejected = true
 	}
 	if len(queues) == 0 {
 		return r, nil

@@ -10,19 +10,18 @@ func anyFull(queues []*Queue) bool {
 	return false
 }
 
-// withoutFull returns the queues that take the message at hand, and whether one refuses it.
+// withoutFull returns the queues that take the message at hand.
 // Those that dead-letter what they refuse do so here. [rmq reject-publish-dlx]
-func (p *Publisher) withoutFull(queues []*Queue) (open []*Queue, refused bool) {
+func (p *Publisher) withoutFull(queues []*Queue) (open []*Queue) {
 	p.open = p.open[:0]
 	for _, q := range queues {
 		if !q.isFull() {
 			p.open = append(p.open, q)
 			continue
 		}
-		refused = true
 		if q.settings.Load().overflow == rejectPublishDLX {
 			q.deadLetterRefused(&p.record)
 		}
 	}
-	return p.open, refused
+	return p.open
 }

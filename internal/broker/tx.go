@@ -146,6 +146,10 @@ func (c *txCommit) add(t *txMessage) error {
 		c.returned = append(c.returned, t.returned())
 	}
 	for _, x := range p.route.delayed {
+		if x.isFull() {
+			c.broker.counters.delayedRefused.Add(1)
+			continue
+		}
 		p.release(x)
 		c.group.hold(&p.record, p.route.delay.Due)
 		p.record.ExchangeID = 0
@@ -155,7 +159,7 @@ func (c *txCommit) add(t *txMessage) error {
 	}
 	queues := p.route.queues
 	if anyFull(queues) {
-		queues, _ = p.withoutFull(queues)
+		queues = p.withoutFull(queues)
 	}
 	if len(queues) == 0 {
 		return nil

@@ -1,0 +1,16 @@
+package policy
+
+// delayed are the keys about delayed exchanges, which only Duepost has. An exchange may have them
+// as arguments, with "x-" before the name.
+func delayed() []setting {
+	return []setting{
+		{name: "delayed-dead-letter-exchange", fault: "is not a valid dead letter exchange name", valid: isString},
+		{name: "delayed-late", fault: "is not a valid late policy. Must be one of: deliver, dead-letter, drop",
+			valid: among("deliver", "dead-letter", "drop")},
+		{name: "delayed-late-after", fault: "is not a valid lateness", valid: atLeast(0)},
+		{name: "delayed-max-length", fault: "is not a valid maximum length", valid: atLeast(0), merge: lesser},
+		{name: "delayed-max-length-bytes", fault: "is not a valid maximum length in bytes", valid: atLeast(0), merge: lesser},
+		{name: "delayed-unroutable", fault: "is not a valid way with unroutable messages. Must be one of: park, drop",
+			valid: among("park", "drop")},
+	}
+}
