@@ -116,7 +116,7 @@ func (l *deadLetterer) add(pos uint64) {
 	if !ok {
 		return // the queue was deleted
 	}
-	rec, err := q.read(pos, ref, &l.buf)
+	rec, err := q.readHead(pos, ref, &l.buf)
 	if err != nil {
 		l.broker.noteUnreadable(q, pos, err)
 	} else {
@@ -199,6 +199,7 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 		RoutingKey: m.RoutingKey,
 		Props:      l.props,
 		Body:       m.Body,
+		Large:      m.Large, // shared, not copied
 		ExchangeID: historyBit,
 		Arrived:    l.now,
 		TTL:        noTTL,

@@ -90,19 +90,20 @@ func (r *release) nextPlan() *plan {
 	return p
 }
 
-// read returns the record of a due message, and keeps it in its plan while that is cheap.
+// read returns the record of a due message without a large body, which routing needs not, and
+// keeps it in its plan while that is cheap.
 func (r *release) read(s *store.Store, ref store.Ref, p *plan) (store.Record, error) {
 	if r.kept+int(ref.Len) > keptBytes {
-		rec, err := s.Read(ref, r.buf)
+		rec, err := s.ReadHead(ref, r.buf)
 		if err == nil {
 			r.buf = rec.Buf
 		}
 		return rec, err
 	}
-	rec, err := s.Read(ref, p.buf)
+	rec, err := s.ReadHead(ref, p.buf)
 	if err == nil {
 		r.kept += int(ref.Len)
-		p.keeps, p.record, p.buf = true, rec, rec.Buf
+		p.keeps, p.record, p.buf = rec.Large == (store.BodyRef{}), rec, rec.Buf
 	}
 	return rec, err
 }
@@ -188,7 +189,7 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 	m.ExchangeID &= historyBit
 	o.Arrived = b.arrivalMillis()
 	m.Arrived = o.Arrived
-	p.stored.body, p.stored.arrived, p.stored.ttl = len(m.Body), o.Arrived, m.TTL
+	p.stored.body, p.stored.arrived, p.stored.ttl = m.BodyLen(), o.Arrived, m.TTL
 	if r.envelope.routes.HasBCC() {
 		p.keeps = false // it is not what consumers get
 		r.headers = r.properties.Headers.AppendWithout(r.headers[:0], headers.BCC)
@@ -251,7 +252,7 @@ func (b *Broker) planParking(x *Exchange, rec *store.Record, o *delay.Outcome, p
 	}
 	at := place{queue: q, pos: q.reserve(nil), logged: true}
 	b.release.places = append(b.release.places, at)
-	p.stored = stored{body: len(rec.Body), arrived: o.Arrived, ttl: noTTL}
+	p.stored = stored{body: rec.BodyLen(), arrived: o.Arrived, ttl: noTTL}
 	o.Targets = append(o.Targets, store.Target{Queue: q.id, Pos: at.pos})
 	o.Verdict, o.Persistent, o.Reason = delay.Parked, true, reasonUnroutable
 	b.release.parked.note(b.log, "parked", x, rec.RoutingKey)

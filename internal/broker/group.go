@@ -37,7 +37,7 @@ func (g *group) hold(m *store.Message, due int64) {
 		g.due = due
 	}
 	g.delayed++
-	g.bytes += len(m.Body) + len(m.Props)
+	g.bytes += m.BodyLen() + len(m.Props)
 }
 
 // enqueue adds a message for queues. After an error the places that are not logged get nothing.
@@ -49,7 +49,7 @@ func (g *group) enqueue(m *store.Message, queues []*Queue) (err error) {
 	}
 	a := &g.arrivals[len(g.arrivals)-1]
 	a.placement.reserve(queues, m)
-	a.stored = stored{body: len(m.Body), arrived: m.Arrived, ttl: m.TTL}
+	a.stored = stored{body: m.BodyLen(), arrived: m.Arrived, ttl: m.TTL}
 	a.index = -1
 	if len(a.placement.targets) > 0 {
 		a.index = g.logged
@@ -59,7 +59,7 @@ func (g *group) enqueue(m *store.Message, queues []*Queue) (err error) {
 	if a.placement.transient > 0 {
 		a.stored.transient, err = g.broker.store.AppendTransient(m, a.placement.transient)
 	}
-	g.bytes += len(m.Body) + len(m.Props)
+	g.bytes += m.BodyLen() + len(m.Props)
 	return err
 }
 

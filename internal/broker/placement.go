@@ -71,7 +71,7 @@ func (p *placement) push(m *stored) {
 // enqueue stores a message for its places and pushes it. The LSN is 0 if none of them is
 // logged. After an error nothing is pushed that the error is about.
 func (b *Broker) enqueue(p *placement, m *store.Message) (store.LSN, error) {
-	s := stored{body: len(m.Body), arrived: m.Arrived, ttl: m.TTL}
+	s := stored{body: m.BodyLen(), arrived: m.Arrived, ttl: m.TTL}
 	var lsn store.LSN
 	var err error
 	if len(p.targets) > 0 {

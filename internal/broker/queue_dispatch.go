@@ -16,6 +16,9 @@ const (
 	// must not be much more than its connection may gather.
 	claimBytes = 256 << 10
 
+	// keepBuffer is the largest buffer for records that is kept for the next dispatch.
+	keepBuffer = 1 << 20
+
 	// maxRounds is how many batches one goroutine delivers before the rest goes to the
 	// worker: it came to publish or to ack, and has a client of its own to serve.
 	maxRounds = 64
@@ -88,6 +91,9 @@ func (q *Queue) dispatchKnownLocked(pos uint64, known *store.Record) {
 	ended := q.runRounds(d)
 	d.settled.flush(q)
 	d.known = nil
+	if cap(d.buf) > keepBuffer {
+		d.buf = nil
+	}
 	q.broker.dispatches.Put(d)
 	if !ended {
 		q.broker.worker.add(q)
@@ -158,7 +164,7 @@ func (q *Queue) fillLocked(d *dispatch) {
 			break
 		}
 		e := q.index.hold(pos)
-		claimed += min(e.ref.Len, claimBytes)
+		claimed += min(max(e.ref.Len, e.body), claimBytes)
 		q.noteDeliveredLocked(pos)
 		d.claims = append(d.claims, claim{
 			pos: pos, ref: e.ref, consumer: c,
@@ -246,8 +252,22 @@ func (d *dispatch) record(q *Queue, c *claim) (store.Record, error) {
 // read returns the record of a held message. The cleaner may have moved it since ref was
 // looked up.
 func (q *Queue) read(pos uint64, ref store.Ref, buf *[]byte) (store.Record, error) {
+	return q.readBy((*store.Store).Read, pos, ref, buf)
+}
+
+// readHead is read without a large body.
+func (q *Queue) readHead(pos uint64, ref store.Ref, buf *[]byte) (store.Record, error) {
+	return q.readBy((*store.Store).ReadHead, pos, ref, buf)
+}
+
+// storeRead is a way to read a record.
+type storeRead func(s *store.Store, ref store.Ref, buf []byte) (store.Record, error)
+
+func (q *Queue) readBy(
+	read storeRead, pos uint64, ref store.Ref, buf *[]byte,
+) (store.Record, error) {
 	for {
-		rec, err := q.broker.store.Read(ref, *buf)
+		rec, err := read(q.broker.store, ref, *buf)
 		if !errors.Is(err, store.ErrMoved) {
 			*buf = rec.Buf
 			return rec, err

@@ -319,7 +319,7 @@ func (r *recovery) restore(q *Queue, entries []store.Entry) {
 	delivered := r.delivered[q.id]
 	for i := range entries {
 		f := &entries[i]
-		e := newEntry(f.Ref, int(f.Ref.Len), f.Arrived, flagLogged)
+		e := newEntry(f.Ref, int(max(f.Ref.Len, f.Body)), f.Arrived, flagLogged)
 		if wasDelivered(f.Pos, delivered) {
 			e.set(flagRedelivered)
 			q.noteDeliveredLocked(f.Pos)

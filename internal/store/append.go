@@ -2,8 +2,16 @@ package store
 
 // Append logs one durable ready message and returns where it is. holds is how
 // many queue entries, durable or not, refer to it. It may block while the disk
-// is slower than the publishers, and returns ErrFull while it has no room.
+// is slower than the publishers, and returns ErrFull while it has no room. A
+// large body is written and synced first, so then it waits for the disk.
 func (s *Store) Append(m *Message, targets []Target, holds int) (Ref, LSN, error) {
+	if s.isLarge(m) {
+		return s.appendLarge(m, targets, holds)
+	}
+	return s.append(m, targets, holds)
+}
+
+func (s *Store) append(m *Message, targets []Target, holds int) (Ref, LSN, error) {
 	size, err := messageSize(kindReady, m, len(targets), false)
 	if err != nil {
 		return Ref{}, 0, err
@@ -26,6 +34,14 @@ func (s *Store) Append(m *Message, targets []Target, holds int) (Ref, LSN, error
 // AppendDelayed logs a delayed message and makes it pending. Blocking and
 // ErrFull as with Append.
 func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
+	if s.isLarge(m) {
+		return s.appendDelayedLarge(m, due)
+	}
+	return s.appendDelayed(m, due, nil)
+}
+
+// appendDelayed appends the record of a message with its large body y, if it has one.
+func (s *Store) appendDelayed(m *Message, due int64, y *body) (Key, LSN, error) {
 	size, err := messageSize(kindDelayed, m, 0, false)
 	if err != nil {
 		return Key{}, 0, err
@@ -46,10 +62,15 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 	g := l.active()
 	g.live.Add(int64(size))
 	g.pins.Add(1)
-	g.delayed++
+	if y == nil { // else it is not spent before its body is claimed elsewhere
+		g.delayed++
+	}
 	lsn := l.lsn
 	l.mu.Unlock()
 	ref.Len = uint32(size)
+	if y != nil {
+		s.bodies.wait(y, key.Seq, m.ExchangeID, g.id)
+	}
 	x.mu.Lock()
 	x.addLocked(g, key, m.ExchangeID, ref)
 	if m.KeyHash != 0 {
@@ -65,15 +86,17 @@ func (s *Store) AppendDelayed(m *Message, due int64) (Key, LSN, error) {
 // stop it does nothing and the messages come back after the restart.
 func (s *Store) Settle(q uint32, positions []uint64, refs []Ref) {
 	if len(positions) > 0 {
-		s.log.settle(q, positions)
+		logged := s.log.settle(q, positions)
+		s.bodies.settled(q, positions[:logged]...)
 	}
 	for _, r := range refs {
 		s.Drop(r)
 	}
 }
 
-// settle logs in pieces, so that no record outgrows a segment.
-func (l *log) settle(q uint32, positions []uint64) {
+// settle logs in pieces, so that no record outgrows a segment. It returns how many
+// of the first were logged.
+func (l *log) settle(q uint32, positions []uint64) (logged int) {
 	const piece, perPosition = 256, 2 * 10
 	var stack [recordHeaderBytes + 16 + piece*perPosition]byte
 	for len(positions) > 0 {
@@ -84,12 +107,14 @@ func (l *log) settle(q uint32, positions []uint64) {
 		buf, _, err := l.reserveLocked(align(int64(len(body))), 1, forControl)
 		if err == nil {
 			copy(buf, body)
+			logged += n
 		} else {
 			l.stats.LostSettles += uint64(n)
 		}
 		l.mu.Unlock()
 		positions = positions[n:]
 	}
+	return logged
 }
 
 // Drop takes one hold from a record without logging anything: for transient

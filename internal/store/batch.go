@@ -24,6 +24,8 @@ type Batch struct {
 	delayed bool // has other operations on delayed entries
 	drops   bool // drops an exchange
 	adds    bool // has operations that a full disk refuses
+	shares  bool // has messages whose bodies are in body files already
+	largest int  // bytes of the largest message
 	view    messageView
 }
 
@@ -34,9 +36,10 @@ type op struct {
 	index    int    // of Refs or Keys; -1 = none
 	move     int    // of moves
 	holds    int    // ready
-	key      Key    // delayed, retry
+	key      Key    // delayed, retry; settle: Seq is the position
 	id       uint32 // exchange or queue
 	hash     uint64 // delayed, retry: of the publisher's key, 0 = none
+	body     *body  // ready, delayed: if that is large, while it is committed
 	ref      Ref    // settle: the hold to drop; ready, delayed, retry: where it is
 	seg      *segment
 	name     string
@@ -55,6 +58,9 @@ type Move struct {
 	exchange uint32
 	fromRun  bool
 	dropped  bool // its exchange
+	retried  bool
+	body     *body   // if that is large
+	large    BodyRef // of body
 	from     *segment
 }
 
@@ -90,6 +96,8 @@ func (b *Batch) message(k kind, m *Message, p *messageParts) []byte {
 	putMessage(b.buf[at:at+size], m, p)
 	b.ops = append(b.ops, op{kind: k, at: at, size: size})
 	b.adds = true
+	b.shares = b.shares || m.Large.isSet()
+	b.largest = max(b.largest, len(m.Body))
 	return b.buf[at : at+size]
 }
 
@@ -114,7 +122,7 @@ func (b *Batch) control(k kind, o op, fill func([]byte) []byte) {
 
 // Settle adds the acknowledgement of one position and drops one hold of ref.
 func (b *Batch) Settle(queue uint32, pos uint64, ref Ref) {
-	b.control(kindSettle, op{ref: ref}, func(p []byte) []byte {
+	b.control(kindSettle, op{ref: ref, id: queue, key: Key{Seq: pos}}, func(p []byte) []byte {
 		return appendSettle(p, queue, []uint64{pos})
 	})
 }
@@ -140,7 +148,7 @@ func (b *Batch) end(m *Move, index int) {
 // written again under the new key, as a copy.
 func (b *Batch) Retry(key Key, ref Ref, newDue int64) {
 	again := Key{Due: clampDue(newDue), Seq: key.Seq}
-	b.end(&Move{Key: key, Ref: ref, TTL: -1}, -1)
+	b.end(&Move{Key: key, Ref: ref, TTL: -1, retried: true}, -1)
 	b.ops = append(b.ops, op{kind: kindRetry, key: again, move: len(b.moves) - 1})
 	b.Keys = append(b.Keys, again)
 }

@@ -89,7 +89,7 @@ func (b *Batch) cancelLocked(s *Store) (LSN, error) {
 		}
 		b.Outcomes = append(b.Outcomes, c.outcome)
 		whole = whole && c.outcome == Cancelled
-		b.buf = c.record(b.buf)
+		b.buf = c.record(s, b.buf)
 	}
 	if len(b.buf) == 0 || b.strict && !whole {
 		l.mu.Lock()
@@ -185,15 +185,18 @@ func (c *cancel) end() canceledInRun {
 }
 
 // record appends the record that says so, if the entry is cancelled.
-func (c *cancel) record(b []byte) []byte {
-	switch {
-	case c.outcome != Cancelled:
+func (c *cancel) record(s *Store, b []byte) []byte {
+	if c.outcome != Cancelled {
 		return b
-	case c.fresh != nil:
-		return appendRecord(b, kindTomb, 0, func(b []byte) []byte { return appendKey(b, c.key) })
 	}
-	end := c.end()
-	return appendRecord(b, kindEnd, 0, end.append)
+	if c.fresh == nil {
+		end := c.end()
+		b = appendRecord(b, kindEnd, 0, end.append)
+	}
+	if c.fresh != nil || s.bodies.of(c.key.Seq) != nil { // then it ends the claim
+		b = appendRecord(b, kindTomb, 0, func(b []byte) []byte { return appendKey(b, c.key) })
+	}
+	return b
 }
 
 // logged does what must happen under the log lock.
@@ -210,6 +213,7 @@ func (c *cancel) applyLocked(s *Store) {
 	if c.outcome != Cancelled {
 		return
 	}
+	s.bodies.ended(c.key.Seq)
 	if f := c.fresh; f != nil {
 		f.cancel(c.key, c.entry)
 		x.bytes -= int64(c.entry.length)

@@ -99,6 +99,9 @@ func (c *cleaner) visit(rec []byte, ref Ref) bool {
 		c.ready(rec, ref)
 	case k == kindDelayed && !c.second:
 		c.delayed(rec, ref)
+		c.claimAgain(rec)
+	case k == kindClaim && !c.second:
+		c.claimAgain(rec)
 	case k == kindMove && !c.second:
 		c.movedOut(rec)
 	case k == kindDelayed:
@@ -235,18 +238,7 @@ func (c *cleaner) takeMoved() {
 // not copied: a message must not go before the settle, move or drop that ended
 // it is durable, or before what is in the same group.
 func (c *cleaner) waitDurable() error {
-	c.log.mu.Lock()
-	lsn := c.log.lastLocked()
-	c.log.mu.Unlock()
-	w := make(waitOnce, 1)
-	c.log.notify(lsn, w)
-	select {
-	case err := <-w:
-		return err
-	case <-c.quit:
-		c.log.forget(w)
-		return ErrClosed
-	}
+	return c.log.awaitLast(c.quit)
 }
 
 func (c *cleaner) retire() {

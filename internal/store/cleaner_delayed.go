@@ -99,6 +99,9 @@ func (c *cleaner) copiedLocked(rec []byte) (*segment, Ref) {
 	g.live.Add(int64(n))
 	g.pins.Add(1)
 	l.stats.Copied++
+	if rec[13]&flagLarge != 0 {
+		l.bodies.named(recordKey(rec).Seq, g.id)
+	}
 	return g, Ref{File: g.id, Off: uint32((g.end - int64(len(rec))) / 8), Len: n}
 }
 

@@ -8,6 +8,13 @@ func (s *Store) Commit(b *Batch) (LSN, error) {
 	if b.err != nil || len(b.ops)+len(b.cancels) == 0 {
 		return 0, b.err
 	}
+	if b.shares || b.largest >= s.log.o.LargeBytes {
+		return s.commitLarge(b)
+	}
+	return s.commit(b)
+}
+
+func (s *Store) commit(b *Batch) (LSN, error) {
 	plain := len(b.buf)
 	defer func() { b.buf = b.buf[:plain] }()
 	x := s.index
@@ -55,6 +62,10 @@ func (b *Batch) prepareEnds(s *Store) error {
 		ok = m.Key == fl.key
 		m.Ref, m.exchange, m.fromRun = fl.ref, fl.exchange, fl.from.run != nil
 		m.dropped = fl.dropped
+		m.body, m.large = s.bodies.of(m.Key.Seq), BodyRef{}
+		if m.body != nil {
+			m.large = m.body.ref
+		}
 		m.from = fl.from.holder()
 	}
 	x.mu.Unlock()
@@ -84,6 +95,7 @@ func (b *Batch) prepareEnds(s *Store) error {
 func (b *Batch) copyRecord(s *Store, o *op, m *Move) error {
 	if m.dropped {
 		o.kind = kindPad
+		m.retried = false
 		return nil
 	}
 	v := &b.view
@@ -176,6 +188,9 @@ func (b *Batch) logged(l *log, g *segment, buf []byte, base Ref, o *op) {
 		l.nextSeq++
 		le.PutUint64(buf[o.at+delayedSeqOffset:], o.key.Seq)
 		b.Keys[o.index] = o.key
+		if o.body != nil {
+			l.bodies.wait(o.body, o.key.Seq, o.id, g.id)
+		}
 		b.pin(g, o, ref)
 	case kindRetry:
 		b.pin(g, o, ref)
@@ -195,6 +210,9 @@ func (b *Batch) pin(g *segment, o *op, ref Ref) {
 // movedLocked notes in which queues a delayed record is now, or how far its run
 // is consumed.
 func (l *log) movedLocked(m *Move) {
+	if m.body != nil {
+		l.bodies.claim(m.body, m.Targets)
+	}
 	g := m.from
 	if g.run != nil {
 		g.run.state.done = max(g.run.state.done, afterRecord(m.Ref.Off, m.Ref.Len))
@@ -225,6 +243,9 @@ func (b *Batch) applied(s *Store, o *op) {
 		if o.index >= 0 {
 			b.Refs[o.index] = m.Ref
 		}
+		if m.body != nil && !m.retried {
+			s.bodies.ended(m.Key.Seq)
+		}
 		if m.Holds != 1 {
 			s.log.addLiveTo(m.from, m.Holds-1, m.Ref.Len)
 		}
@@ -233,6 +254,9 @@ func (b *Batch) applied(s *Store, o *op) {
 		s.dropExchangeLocked(o.id)
 	case kindSettle:
 		s.Drop(o.ref)
+		s.bodies.settled(o.id, o.key.Seq)
+	case kindDropQueue:
+		s.bodies.dropQueue(o.id)
 	}
 }
 
@@ -245,11 +269,14 @@ func (s *Store) dropExchangeLocked(exchange uint32) {
 		r.live.Add(-int64(r.state.left[exchange].Bytes))
 		r.drop(exchange)
 	}
+	flies := map[uint64]bool{}
 	for _, fl := range x.inFlight() { // those still have their hold
+		flies[fl.key.Seq] = true
 		if r := fl.from.run; r != nil && fl.exchange == exchange {
 			r.live.Add(int64(fl.ref.Len))
 		}
 	}
+	s.bodies.dropExchange(exchange, flies)
 }
 
 const delayedSeqOffset = 40

@@ -76,6 +76,10 @@ type moveCoder struct {
 // follows, because recovery does not read runs.
 const moveFromRun = 1 << 1
 
+// moveLarge is a flag of a move: the place of its large body follows, because the
+// record of the entry, or the claim, may go before the move does.
+const moveLarge = 1 << 2
+
 func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
 	flags := byte(0)
 	if m.Persistent {
@@ -87,6 +91,9 @@ func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
 	if m.fromRun {
 		flags |= moveFromRun
 	}
+	if m.large.isSet() {
+		flags |= moveLarge
+	}
 	b = binary.AppendVarint(b, m.Key.Due-c.due)
 	b = binary.AppendVarint(b, int64(m.Key.Seq-c.seq))
 	b = binary.AppendVarint(b, int64(ref.File)-int64(c.file))
@@ -95,6 +102,9 @@ func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
 	b = append(b, flags)
 	if m.fromRun {
 		b = binary.AppendUvarint(b, uint64(m.exchange))
+	}
+	if m.large.isSet() {
+		b = appendBodyRef(b, m.large)
 	}
 	b = binary.AppendVarint(b, m.Arrived-c.arrived)
 	if m.TTL >= 0 {
@@ -120,6 +130,10 @@ func (c *moveCoder) parse(r *reader, m *Move) bool {
 	m.exchange, m.fromRun = 0, flags&moveFromRun != 0
 	if m.fromRun {
 		m.exchange = uint32(r.uvarint())
+	}
+	m.large = BodyRef{}
+	if flags&moveLarge != 0 {
+		m.large = r.bodyRef()
 	}
 	m.Arrived = c.arrived + r.varint()
 	m.TTL = -1

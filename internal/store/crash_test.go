@@ -21,6 +21,7 @@ func testSeed(t testing.TB) uint64 {
 
 func tiny() Options {
 	return Options{SegmentBytes: 2048, FrameBytes: 256, ResidentSegments: 1, SlackBytes: 4096, TransientBytes: 4096,
+		LargeBytes: 200, BodyFileBytes: 24 << 10,
 		FreshBytes: 4096, RunBytes: 3000, RunBlockBytes: 512, MaxRuns: 4, GatherBytes: 20 * findingBytes}
 }
 
@@ -29,7 +30,7 @@ func TestModel(t *testing.T) {
 	seed := testSeed(t)
 	for round := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, seed+round, tiny())
+			r := newRig(t, seed+round, tinyByTurns(round))
 			for range 5 {
 				if !r.open() {
 					t.Fatal("power gone")
@@ -51,6 +52,21 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// tinyInLog is tiny without body files, so that the log has records of all sizes.
+func tinyInLog() Options {
+	o := tiny()
+	o.LargeBytes = 1 << 30
+	return o
+}
+
+// tinyByTurns is one or the other.
+func tinyByTurns(n uint64) Options {
+	if n%2 == 0 {
+		return tinyInLog()
+	}
+	return tiny()
+}
+
 // TestCrashEverywhere cuts the power at every call of a workload.
 func TestCrashEverywhere(t *testing.T) {
 	t.Parallel()
@@ -58,7 +74,7 @@ func TestCrashEverywhere(t *testing.T) {
 	for _, n := range []uint64{1, 2} {
 		for at, more := 1, true; more; at++ {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, seed+n, tiny())
+				r := newRig(t, seed+n, tinyByTurns(n))
 				defer func() { r.s.Abandon() }()
 				r.disk.cutAt = at
 				more = !r.workload(60)
@@ -79,7 +95,7 @@ func TestCrashAtRandom(t *testing.T) {
 	for round := range uint64(30) {
 		t.Run(fmt.Sprint(seed+round), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, seed+round, tiny())
+				r := newRig(t, seed+round, tinyByTurns(round))
 				defer func() { r.s.Abandon() }()
 				for range 12 {
 					r.disk.cutAt = 1 + r.rnd.IntN(400)

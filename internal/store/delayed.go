@@ -176,7 +176,7 @@ func (s *Store) Pending(exchangeID uint32) Pending {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p := x.pending[exchangeID]; p != nil {
-		return *p
+		return Pending{p.Count, p.Bytes + s.bodies.waitingBytes(exchangeID)}
 	}
 	return Pending{}
 }
@@ -186,5 +186,5 @@ func (s *Store) PendingTotal() Pending {
 	x := s.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.total
+	return Pending{x.total.Count, x.total.Bytes + s.bodies.allWaitingBytes()}
 }

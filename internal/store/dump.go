@@ -41,6 +41,8 @@ type Dumped struct {
 	PropsBytes *int     `json:"propsBytes,omitempty"`
 	BodyBytes  *int     `json:"bodyBytes,omitempty"` // or of the value of a definition
 	Body       []byte   `json:"body,omitempty"`
+	BodyFile   string   `json:"bodyFile,omitempty"` // that has the body, if it is large
+	BodyOffset int64    `json:"bodyOffset,omitempty"`
 
 	Queue    *uint32      `json:"queue,omitempty"`
 	Settled  [][2]uint64  `json:"settled,omitempty"` // first position, number
@@ -98,6 +100,9 @@ func Dump(fs FS, dir string, o DumpOptions, each func(*Dumped) error) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, in.close()) }()
+	if err := in.s.bodies.load(in.names); err != nil {
+		return err
+	}
 	d := &dump{inspection: in, o: o, each: each, begun: o.File == ""}
 	if o.File != "" && !slices.Contains(in.names, o.File) {
 		return fmt.Errorf("no file %s", o.File)
@@ -291,6 +296,10 @@ func (d *dump) decode(rec []byte) (*Dumped, bool) {
 		s.Flushed, s.InFlight = f.segments, f.flying
 	case kindRunGone:
 		s.Run = r.u32()
+	case kindClaim:
+		c := r.claimRecord()
+		s.Key, s.ExchangeID = &Key{Seq: c.seq}, c.exchange
+		s.large(c.ref)
 	case kindMark, kindPad:
 	default:
 		return nil, false
@@ -320,8 +329,28 @@ func (d *dump) message(rec []byte, s *Dumped) bool {
 		s.TTL = &v.TTL
 	}
 	s.PropsBytes = new(len(v.Props))
+	if v.Large.isSet() {
+		s.large(v.Large)
+		if d.o.Bodies {
+			d.largeBody(s, v.Large)
+		}
+		return true
+	}
 	d.body(s, v.Body)
 	return true
+}
+
+// largeBody shows a large body, if it is whole: Check tells what is not.
+func (d *dump) largeBody(s *Dumped, ref BodyRef) {
+	if b, err := d.s.bodies.read(ref, nil, 0); err == nil {
+		s.Body = b
+	}
+}
+
+// large shows where a large body is.
+func (s *Dumped) large(ref BodyRef) {
+	s.BodyBytes = new(int(ref.Length))
+	s.BodyFile, s.BodyOffset = bodyName(ref.File), ref.offset()
 }
 
 // body shows how long a body is, and if asked for, the body.
@@ -356,7 +385,7 @@ func (k kind) String() string {
 		kindReady: "ready", kindDelayed: "delayed", kindTomb: "tomb", kindMove: "move", kindMark: "mark",
 		kindRetry: "retry", kindSettle: "settle", kindPut: "put", kindDelete: "delete", kindDropQueue: "drop queue",
 		kindDropExchange: "drop exchange", kindPad: "padding", kindEnd: "end", kindRun: "run", kindFlush: "flush",
-		kindRunGone: "run gone",
+		kindRunGone: "run gone", kindClaim: "claim",
 	}
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]

@@ -184,6 +184,7 @@ func (g *gathered) read(queue uint32, dst []Entry) (n int, err error) {
 		}
 		if g.has = false; f.queue == queue {
 			dst[n] = f.entry()
+			dst[n].Body = g.log.bodies.queuedLength(queue, f.pos)
 			n++
 		}
 	}

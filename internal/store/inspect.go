@@ -17,6 +17,9 @@ type Report struct {
 	Spares      int                 `json:"spares"`   // log files that hold nothing
 	Runs        int                 `json:"runs"`
 	RunBytes    int64               `json:"runBytes"`
+	BodyFiles   int                 `json:"bodyFiles"`
+	Bodies      int                 `json:"bodies"`            // large ones that are needed
+	BodyBytes   int64               `json:"bodyBytes"`         // of these
 	Unnamed     []string            `json:"unnamed,omitempty"` // run files that the log does not tell of; the next start removes them
 	Frames      uint64              `json:"frames"`
 	Records     uint64              `json:"records"` // of the log
@@ -32,7 +35,7 @@ type Report struct {
 // QueueSum sums up what is ready in one queue.
 type QueueSum struct {
 	Count uint64 `json:"count"`
-	Bytes uint64 `json:"bytes"` // of the records
+	Bytes uint64 `json:"bytes"` // of the records and large bodies
 }
 
 // inspection is a directory that is looked at: a store that has no roles and
@@ -42,6 +45,8 @@ type inspection struct {
 	names  []string
 	replay *replay
 	runs   []*run
+	large  map[Target]BodyRef // of all messages that the log put into queues
+	left   map[Target]bool    // those of them that are still there
 }
 
 // inspect locks a directory and lists it.
@@ -52,6 +57,7 @@ func inspect(fs FS, dir string) (*inspection, error) {
 	}
 	l := newLog(fs, dir, Options{GatherBytes: -1}.withDefaults())
 	s := &Store{log: l, index: newIndex(), lock: lock}
+	s.bodies = l.bodies
 	s.cleaner = newCleaner(s)
 	l.cleaner = s.cleaner
 	in := &inspection{s: s, replay: &replay{log: l, out: &Recovery{}, nextSeq: 1}}
@@ -69,6 +75,7 @@ func (in *inspection) close() error {
 	for _, r := range in.runs {
 		errs = append(errs, r.file.Close())
 	}
+	in.s.bodies.release()
 	return errors.Join(append(errs, in.s.lock.Close())...)
 }
 
@@ -95,6 +102,7 @@ func Check(fs FS, dir string) (_ *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
+	in.large, in.left = state.large.queued, map[Target]bool{}
 	rep := in.count(state)
 	for _, r := range in.runs {
 		if err := in.checkRun(r, rep); err != nil {
@@ -102,6 +110,9 @@ func Check(fs FS, dir string) (_ *Report, err error) {
 		}
 	}
 	if err := in.checkQueues(rep); err != nil {
+		return nil, err
+	}
+	if err := in.checkBodies(rep); err != nil {
 		return nil, err
 	}
 	out := in.replay.out
@@ -118,7 +129,7 @@ func (in *inspection) count(state *rebuild) *Report {
 	rep := &Report{
 		Segments: len(in.replay.used), Spares: len(in.replay.files) - len(in.replay.used),
 		Runs: len(in.runs), Unnamed: state.unnamed, Frames: out.Frames, Records: out.Records,
-		Pending: x.total, Exchanges: map[uint32]Pending{}, Queues: map[uint32]QueueSum{},
+		Pending: in.s.PendingTotal(), Exchanges: map[uint32]Pending{}, Queues: map[uint32]QueueSum{},
 		Definitions: len(out.Definitions),
 	}
 	for _, c := range in.replay.used {
@@ -129,7 +140,7 @@ func (in *inspection) count(state *rebuild) *Report {
 	}
 	for ex, p := range x.pending {
 		if p.Count > 0 {
-			rep.Exchanges[ex] = *p
+			rep.Exchanges[ex] = in.s.Pending(ex)
 		}
 	}
 	return rep
@@ -201,7 +212,8 @@ func (in *inspection) checkQueues(rep *Report) error {
 			}
 			for i := range n {
 				sum.Count++
-				sum.Bytes += uint64(piece[i].Ref.Len)
+				sum.Bytes += uint64(piece[i].Ref.Len) + uint64(piece[i].Body)
+				in.checkLarge(Target{q.ID, piece[i].Pos})
 				if err := in.checkMoved(q.ID, &piece[i], &v); err != nil {
 					return err
 				}
@@ -232,6 +244,54 @@ func (in *inspection) checkMoved(queue uint32, e *Entry, v *messageView) error {
 		File: in.fileName(e.Ref.File), Offset: int64(e.Ref.Off) * 8, Length: int64(e.Ref.Len), Records: 1,
 		Reason: fmt.Sprintf("message of queue %d, position %d, cannot be read", queue, e.Pos),
 	})
+	return nil
+}
+
+// checkLarge notes that the body of a ready message is needed, if it is large.
+func (in *inspection) checkLarge(t Target) {
+	ref, ok := in.large[t]
+	if !ok {
+		return
+	}
+	in.left[t] = true
+	if _, err := in.s.bodies.locate(ref); err != nil {
+		in.damage(Damage{
+			File: bodyName(ref.File), Offset: ref.offset(), Length: int64(ref.Length), Records: 1,
+			Reason: "body is missing",
+		})
+	}
+}
+
+// checkBodies reads the large bodies that are needed.
+func (in *inspection) checkBodies(rep *Report) error {
+	b := in.s.bodies
+	for t := range in.large {
+		if !in.left[t] {
+			b.settled(t.Queue, t.Pos)
+		}
+	}
+	for _, y := range b.dead {
+		delete(y.file.bodies, y.ref.Block)
+	}
+	rep.BodyFiles = len(b.files)
+	for _, id := range slices.Sorted(maps.Keys(b.files)) {
+		f := b.files[id]
+		for _, block := range slices.Sorted(maps.Keys(f.bodies)) {
+			y := f.bodies[block]
+			rep.Bodies++
+			rep.BodyBytes += int64(y.ref.Length)
+			ok, err := f.isIntact(y.ref, in.s.log.table)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				in.damage(Damage{
+					File: f.name, Offset: y.ref.offset(), Length: int64(y.ref.Length), Records: y.claims,
+					Reason: "checksum mismatch",
+				})
+			}
+		}
+	}
 	return nil
 }
 

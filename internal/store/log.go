@@ -39,6 +39,7 @@ type log struct {
 	lazy    *time.Timer   // kicks when a record has waited long enough
 	quit    chan struct{}
 	roles   sync.WaitGroup
+	bodies  *bodies
 	cleaner *cleaner // told when there may be garbage
 
 	filterBytes atomic.Int64 // of the filters of runs that are in memory
@@ -82,6 +83,7 @@ func newLog(fs FS, dir string, o Options) *log {
 		frame: -1, lsn: 1, nextSeq: 1, nextID: 1, defs: map[string]definition{},
 	}
 	l.space.L = &l.mu
+	l.bodies = newBodies(l)
 	l.segs.Store(newSegmentTable(nil, nil))
 	return l
 }

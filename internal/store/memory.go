@@ -91,6 +91,15 @@ func newMemory(fs FS, dir string, o Options) *memory {
 // may block while scratch files are written, and returns ErrFull when they
 // cannot be.
 func (s *Store) AppendTransient(m *Message, holds int) (Ref, error) {
+	if m.Large.isSet() {
+		body, err := s.bodies.read(m.Large, nil, 0)
+		if err != nil {
+			return Ref{}, err
+		}
+		whole := *m
+		whole.Body, whole.Large = body, BodyRef{}
+		m = &whole
+	}
 	size, err := messageSize(kindReady, m, 0, false)
 	if err != nil {
 		return Ref{}, err

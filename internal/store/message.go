@@ -38,14 +38,24 @@ type Message struct {
 	RoutingKey []byte // at most 255 bytes
 	Props      []byte // encoded content header properties
 	Body       []byte
-	ExchangeID uint32 // incarnation of the delayed exchange, 0 for ready messages
-	Arrived    int64  // unix ms
-	TTL        int64  // message expiration in ms, -1 = none
-	KeyHash    uint64 // of delayed messages: what FindKey finds it by, 0 = by nothing
+	Large      BodyRef // if set, where the body is; Body is not looked at
+	ExchangeID uint32  // incarnation of the delayed exchange, 0 for ready messages
+	Arrived    int64   // unix ms
+	TTL        int64   // message expiration in ms, -1 = none
+	KeyHash    uint64  // of delayed messages: what FindKey finds it by, 0 = by nothing
 	Persistent bool
 }
 
-// Record is a message as read back. The slices are views: of a buffer that the
+// BodyLen returns the length of the body, wherever it is.
+func (m *Message) BodyLen() int {
+	if m.Large.isSet() {
+		return int(m.Large.Length)
+	}
+	return len(m.Body)
+}
+
+// Record is a message as read back. One with a large body has Large set besides Body,
+// so a copy of it can be appended that shares the body. The slices are views: of a buffer that the
 // garbage collector keeps alive as long as they are used, or of the buffer
 // given to [Store.Read]. They must not be written to.
 type Record struct {

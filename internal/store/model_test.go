@@ -319,6 +319,8 @@ func (r *rig) message() *Message {
 		size = 2 * int(r.o.SegmentBytes) // a segment of its own
 	case 1:
 		size = int(r.o.SegmentBytes) / 2
+	case 2, 3:
+		size = min(r.o.LargeBytes, 200) + r.rnd.IntN(9000)
 	}
 	m := &Message{
 		Exchange: []byte("ex"), RoutingKey: []byte("key"), Props: []byte("props"),

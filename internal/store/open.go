@@ -37,6 +37,7 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 	l := newLog(fs, dir, o)
 	s := &Store{log: l}
 	s.index = newIndex()
+	s.bodies = l.bodies
 	s.memory = newMemory(fs, dir, o)
 	s.cleaner = newCleaner(s)
 	l.cleaner = s.cleaner
@@ -51,10 +52,12 @@ func open(fs FS, dir string, o Options) (*Store, error) {
 		for _, f := range l.files {
 			f.file.Close()
 		}
+		s.bodies.release()
 		return nil, err
 	}
 	l.start()
 	s.memory.start()
+	s.bodies.start()
 	s.cleaner.start()
 	return s, nil
 }
@@ -106,6 +109,9 @@ func (s *Store) read(r *replay, names []string) (*rebuild, error) {
 	state := newRebuild(l, s.index)
 	s.unread = state.gather.scratch
 	if err := state.loadRuns(names); err != nil {
+		return nil, err
+	}
+	if err := s.bodies.load(names); err != nil {
 		return nil, err
 	}
 	l.publishLocked()

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"testing/synctest"
 
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // step does one random operation. It returns false when the power is gone.
 func (r *rig) step() bool {
-	switch r.rnd.IntN(18) {
+	switch r.rnd.IntN(19) {
 	case 0, 1, 2:
 		return r.stepAppend()
 	case 3, 4:
@@ -37,6 +38,8 @@ func (r *rig) step() bool {
 		return r.stepList()
 	case 16:
 		return r.stepCount()
+	case 17:
+		return r.stepForward()
 	default:
 		return r.stepWait()
 	}
@@ -174,6 +177,52 @@ func (r *rig) stepBatch() bool {
 	return r.ok(lsn, err)
 }
 
+// stepForward makes a copy of a message that shares its body, in the group in which
+// the message ends, as a dead letter does.
+func (r *rig) stepForward() bool {
+	q, pos, refs := r.taken(1)
+	if len(pos) == 0 {
+		return true
+	}
+	rec, err := r.s.Read(refs[0], nil)
+	for err == ErrMoved {
+		r.mu.Lock()
+		refs[0] = r.refs[Target{q, pos[0]}]
+		r.mu.Unlock()
+		rec, err = r.s.Read(refs[0], nil)
+	}
+	if err != nil {
+		if r.dead(err) {
+			return false
+		}
+		r.t.Fatalf("read %v: %v", refs[0], err)
+	}
+	body := string(rec.Body)
+	m := rec.Message
+	if m.Large.isSet() {
+		m.Body = nil
+	}
+	b := &Batch{}
+	ts := r.place()
+	b.Append(&m, ts, len(ts))
+	delayed := r.rnd.IntN(2) == 0
+	if delayed {
+		m.ExchangeID = r.exchange()
+		b.AppendDelayed(&m, r.rnd.Int64N(1000))
+	}
+	b.Settle(q, pos[0], refs[0])
+	lsn, err := r.s.Commit(b)
+	r.ended(q, pos)
+	if err == nil {
+		r.pushed(ts, b.Refs[0], body)
+		if delayed {
+			m.Body = []byte(body)
+			r.add(b.Keys[0], &m)
+		}
+	}
+	return r.ok(lsn, err)
+}
+
 func (r *rig) stepDefine() bool {
 	b := &Batch{}
 	var dropped []uint32
@@ -260,6 +309,7 @@ func (r *rig) check() {
 		r.t.Fatalf("pending %+v, by exchange %+v, want %d", total, sum, len(r.model.pending))
 	}
 	r.checkRuns()
+	r.checkBodies()
 	r.mu.Lock()
 	refs := maps.Clone(r.refs)
 	r.mu.Unlock()
@@ -279,6 +329,40 @@ func (r *rig) check() {
 		}
 		if string(rec.Body) != r.model.queues[t] {
 			r.t.Fatalf("read %v: %.40q, want %.40q", t, rec.Body, r.model.queues[t])
+		}
+	}
+}
+
+// checkBodies compares who claims large bodies with who should.
+func (r *rig) checkBodies() {
+	synctest.Wait() // the owner is asked for what recovery found
+	queued, waiting := int64(0), int64(0)
+	for _, b := range r.model.queues {
+		if len(b) >= r.s.log.o.LargeBytes {
+			queued++
+		}
+	}
+	for _, e := range r.model.pending {
+		if len(e.body) >= r.s.log.o.LargeBytes {
+			waiting++
+		}
+	}
+	b := r.s.bodies
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := b.inQueues.Load(); got != queued {
+		r.t.Fatalf("%d positions claim large bodies, want %d", got, queued)
+	}
+	if got := b.waiting.Load(); got != waiting || len(b.waits) != int(waiting) {
+		r.t.Fatalf("%d entries claim large bodies, want %d", got, waiting)
+	}
+	if queued+waiting == 0 {
+		for _, f := range b.files {
+			for _, y := range f.bodies {
+				if y.claims > 0 {
+					r.t.Fatalf("%s: a body is left with %d claims", f.name, y.claims)
+				}
+			}
 		}
 	}
 }

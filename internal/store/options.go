@@ -27,6 +27,12 @@ type Options struct {
 	RunBytes int64
 	// RunBlockBytes is how much of a run is read at once. Default 64 KiB.
 	RunBlockBytes int64
+	// LargeBytes is from which size on a body goes to a body file instead of the log.
+	// Default 32 KiB.
+	LargeBytes int
+	// BodyFileBytes is the size of a body file; a larger body gets one of its own.
+	// Default 64 MiB.
+	BodyFileBytes int64
 	// MaxRuns is how many runs there may be before small ones are merged.
 	// Default 1024.
 	MaxRuns int
@@ -79,6 +85,13 @@ func (o Options) withDefaults() Options {
 	if o.RunBlockBytes == 0 {
 		o.RunBlockBytes = 64 << 10
 	}
+	if o.LargeBytes == 0 {
+		o.LargeBytes = 32 << 10
+	}
+	if o.BodyFileBytes == 0 {
+		o.BodyFileBytes = 64 << 20
+	}
+	o.BodyFileBytes = alignBlock(o.BodyFileBytes)
 	if o.MaxRuns == 0 {
 		o.MaxRuns = 1024
 	}

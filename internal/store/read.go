@@ -13,7 +13,39 @@ func (s *Store) Read(ref Ref, buf []byte) (Record, error) {
 	}
 	var v messageView
 	err := s.log.read(ref, buf, &v)
+	if err == nil && v.Large.isSet() {
+		err = s.readBody(&v)
+	}
 	return v.Record, err
+}
+
+// ReadHead is Read without the body of a message that has that in a body file:
+// then Body is nil and Large says where it is.
+func (s *Store) ReadHead(ref Ref, buf []byte) (Record, error) {
+	if ref.File&memoryBit != 0 {
+		return s.memory.read(ref, buf)
+	}
+	var v messageView
+	err := s.log.read(ref, buf, &v)
+	return v.Record, err
+}
+
+// readBody reads the body of a large message behind its record, if that was read
+// into the buffer, too.
+func (s *Store) readBody(v *messageView) error {
+	at := 0
+	if len(v.Buf) > 0 && &v.Buf[0] == &v.rec[0] {
+		at = len(v.rec)
+	}
+	buf, err := s.bodies.read(v.Large, v.Buf, at)
+	if err != nil {
+		return err
+	}
+	if at > 0 {
+		parseMessage(buf[:at:at], v) // it may be elsewhere now
+	}
+	v.Buf, v.Body = buf, buf[at:]
+	return nil
 }
 
 func (l *log) read(ref Ref, buf []byte, v *messageView) error {

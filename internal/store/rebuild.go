@@ -23,13 +23,15 @@ type rebuild struct {
 	maxID      uint32                // of files that the log speaks of
 	unnamed    []string              // run files that the log does not tell of
 	damages    []Damage
+	bodies     *bodies
+	large      claimedBodies
 	move       Move
 	view       messageView
 }
 
 func newRebuild(l *log, x *index) *rebuild {
 	s := &rebuild{
-		log: l, index: x, queues: map[uint32]*queueState{},
+		log: l, index: x, bodies: l.bodies, large: newClaimedBodies(), queues: map[uint32]*queueState{},
 		noQueue: map[uint32]bool{}, noEx: map[uint32]bool{},
 		candidates: map[uint32]*candidate{}, known: map[uint32]bool{}, gone: map[uint32]bool{},
 	}
@@ -64,6 +66,8 @@ func (s *rebuild) apply(rec []byte, ref Ref) bool {
 		s.noQueue[r.u32()] = true
 	case kindDropExchange:
 		s.noEx[r.u32()] = true
+	case kindClaim:
+		s.claimRecord(&r, ref)
 	case kindMark, kindPad:
 	default:
 		return false
@@ -86,6 +90,10 @@ func (s *rebuild) ready(rec []byte, ref Ref) bool {
 		}
 		e.Pos = t.Pos
 		s.queue(t.Queue).add(e)
+		if v.Large.isSet() {
+			s.large.queued[t] = v.Large
+			s.seenID(v.Large.File)
+		}
 	}
 	return true
 }

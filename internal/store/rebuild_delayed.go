@@ -17,6 +17,10 @@ func (s *rebuild) delayed(rec []byte, ref Ref) bool {
 	if v.flags&flagCopy != 0 {
 		s.remove(v.Key.Seq)
 	}
+	if v.Large.isSet() {
+		s.seenID(v.Large.File)
+		s.large.waiting[v.Key.Seq] = claimedBody{claimRecord{v.Key.Seq, v.ExchangeID, v.Large}, ref.File, 0}
+	}
 	f := s.index.freshLocked(s.log.segment(ref.File))
 	f.place(v.Key.Seq, entry{
 		due: v.Key.Due, off: ref.Off, length: ref.Len, exchange: v.ExchangeID, state: entryWaits,
@@ -43,6 +47,7 @@ func (s *rebuild) applyDelayed(k kind, r *reader, ref Ref) bool {
 		key := r.key()
 		s.seen(key.Seq)
 		s.remove(key.Seq)
+		delete(s.large.waiting, key.Seq)
 	case kindMove:
 		return s.moves(r)
 	case kindRetry:
@@ -79,6 +84,11 @@ func (s *rebuild) moves(r *reader) bool {
 		}
 		s.seen(m.Key.Seq)
 		s.seenID(m.Ref.File)
+		delete(s.large.waiting, m.Key.Seq)
+		if m.large.isSet() {
+			s.seenID(m.large.File)
+			s.large.queue(m.Targets, m.large)
+		}
 		ref := s.moved(m)
 		e := Entry{Ref: ref, Arrived: m.Arrived, TTL: m.TTL, Persistent: m.Persistent, moved: !m.fromRun}
 		for _, t := range m.Targets {
@@ -248,6 +258,7 @@ func (s *rebuild) serve(r *run) {
 func (s *rebuild) finishIndex() {
 	s.finishRuns()
 	s.finishFresh()
+	s.claimWaiting()
 	s.log.nextID = max(s.log.nextID, s.maxID+1)
 }
 

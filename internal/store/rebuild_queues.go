@@ -47,6 +47,7 @@ func (s *rebuild) finish() ([]RecoveredQueue, *gathered) {
 			list = append(list, RecoveredQueue{ID: id, Next: q.next})
 		}
 	}
+	s.claimQueued()
 	slices.SortFunc(list, func(a, b RecoveredQueue) int { return cmp.Compare(a.ID, b.ID) })
 	return list, s.gather.finish()
 }

@@ -40,6 +40,7 @@ const (
 	kindRun          kind = 14 // the state of a run
 	kindFlush        kind = 15 // what waited in segments is in a run now
 	kindRunGone      kind = 16 // a run is not needed any more
+	kindClaim        kind = 17 // the large body of an entry whose record is in a run
 )
 
 // isControl reports whether losing a record of this kind can bring something
@@ -54,7 +55,7 @@ const (
 	flagTTL        // u64 ttl present
 	flagKeyHash    // u64 hash of the publisher's key present
 	flagOrigin     // i64 due of the first id present
-	flagLarge      // reserved: the body is elsewhere
+	flagLarge      // the body is in a body file
 )
 
 const (
@@ -89,7 +90,12 @@ func messageSize(k kind, m *Message, targets int, origin bool) (int, error) {
 	if targets >= wideTargets {
 		n += 4
 	}
-	n += targets*targetBytes + 2 + len(m.Exchange) + len(m.RoutingKey) + len(m.Props) + len(m.Body)
+	n += targets*targetBytes + 2 + len(m.Exchange) + len(m.RoutingKey) + len(m.Props)
+	if m.Large.isSet() {
+		n += bodyRefBytes
+	} else {
+		n += len(m.Body)
+	}
 	if n > maxRecordBytes {
 		return 0, ErrTooLarge
 	}
@@ -138,6 +144,9 @@ func putMessage(dst []byte, m *Message, p *messageParts) {
 		le.PutUint64(dst[o:], uint64(p.origin))
 		o += 8
 	}
+	if m.Large.isSet() {
+		flags |= flagLarge
+	}
 	dst[13] = flags
 	o = putTargets(dst, o, aux, p.targets)
 	dst[o] = byte(len(m.Exchange))
@@ -145,6 +154,10 @@ func putMessage(dst []byte, m *Message, p *messageParts) {
 	dst[o] = byte(len(m.RoutingKey))
 	o += 1 + copy(dst[o+1:], m.RoutingKey)
 	o += copy(dst[o:], m.Props)
+	if flags&flagLarge != 0 {
+		appendBodyRef(dst[:o], m.Large)
+		return
+	}
 	copy(dst[o:], m.Body)
 }
 
@@ -164,6 +177,7 @@ func putTargets(dst []byte, o int, aux uint16, targets []Target) int {
 // messageView is a decoded message record; everything points into the record.
 type messageView struct {
 	Record
+	rec     []byte // itself
 	flags   byte
 	origin  int64
 	number  uint16 // of a record in its block of a run
@@ -189,9 +203,6 @@ func parseMessage(rec []byte, v *messageView) bool {
 		return false
 	}
 	v.flags, v.number = rec[13], le.Uint16(rec[14:])
-	if v.flags&flagLarge != 0 {
-		return false
-	}
 	v.Arrived = int64(le.Uint64(rec[16:]))
 	v.ExchangeID = le.Uint32(rec[24:])
 	v.Persistent = v.flags&flagPersistent != 0
@@ -229,7 +240,11 @@ func parseMessage(rec []byte, v *messageView) bool {
 	}
 	v.ExchangeAndKey = names[:2+len(v.Exchange)+len(v.RoutingKey)]
 	v.Props = r.take(props)
-	v.Body = r.b
+	v.rec, v.Body, v.Large = rec, r.b, BodyRef{}
+	if v.flags&flagLarge != 0 {
+		v.Body, v.Large = nil, r.bodyRef()
+		return !r.bad && len(r.b) == 0
+	}
 	return true
 }
 

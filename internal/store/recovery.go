@@ -41,8 +41,9 @@ type RecoveredQueue struct {
 type Entry struct {
 	Pos        uint64
 	Ref        Ref
-	Arrived    int64 // unix ms
-	TTL        int64 // ms, -1 = none
+	Body       uint32 // length of the body if that is in a body file, else 0
+	Arrived    int64  // unix ms
+	TTL        int64  // ms, -1 = none
 	Persistent bool
 	moved      bool // it was delayed; the record at Ref does not name the queue
 }

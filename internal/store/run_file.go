@@ -122,12 +122,7 @@ func (r *run) open(l *log, damaged func(Damage)) (err error) {
 }
 
 func parseRunHeader(b []byte, table *crc32.Table) (segmentHeader, bool) {
-	if len(b) < segmentHeaderBytes || string(b[:8]) != runMagic || le.Uint32(b[60:]) != crc32.Checksum(b[:60], table) {
-		return segmentHeader{}, false
-	}
-	return segmentHeader{
-		version: le.Uint16(b[8:]), id: le.Uint32(b[12:]), nonce: le.Uint32(b[16:]), firstLSN: LSN(le.Uint64(b[24:])),
-	}, true
+	return parseHeader(runMagic, b, table)
 }
 
 // readTail reads the index. It returns false if that is damaged.

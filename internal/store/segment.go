@@ -53,7 +53,11 @@ func (h *segmentHeader) putAs(magic string, b []byte, table *crc32.Table) {
 }
 
 func parseSegmentHeader(b []byte, table *crc32.Table) (segmentHeader, bool) {
-	if len(b) < segmentHeaderBytes || string(b[:8]) != segmentMagic ||
+	return parseHeader(segmentMagic, b, table)
+}
+
+func parseHeader(magic string, b []byte, table *crc32.Table) (segmentHeader, bool) {
+	if len(b) < segmentHeaderBytes || string(b[:8]) != magic ||
 		le.Uint32(b[60:]) != crc32.Checksum(b[:60], table) {
 		return segmentHeader{}, false
 	}

@@ -13,6 +13,7 @@ type Store struct {
 	log     *log
 	index   *index
 	memory  *memory
+	bodies  *bodies
 	cleaner *cleaner
 
 	lock      io.Closer
@@ -50,7 +51,10 @@ func (s *Store) Wait(ctx context.Context, lsn LSN) error {
 }
 
 // SetOwner names who answers for the queues. Cleaning begins then.
-func (s *Store) SetOwner(o Owner) { s.cleaner.setOwner(o) }
+func (s *Store) SetOwner(o Owner) {
+	s.cleaner.setOwner(o)
+	s.bodies.setOwner(o)
+}
 
 // Err returns why the store has stopped confirming, or nil.
 func (s *Store) Err() error {
@@ -94,6 +98,7 @@ func (s *Store) stop() {
 	s.log.mu.Unlock()
 	s.index.stop(ErrClosed)
 	s.cleaner.stop()
+	s.bodies.stop()
 	s.log.stop()
 	s.memory.stop()
 }
@@ -101,6 +106,7 @@ func (s *Store) stop() {
 func (s *Store) release() error {
 	s.memory.release()
 	s.unread.Close()
+	s.bodies.release()
 	if err := s.lock.Close(); err != nil {
 		return fmt.Errorf("unlock data directory: %w", err)
 	}
@@ -122,7 +128,10 @@ type Stats struct {
 	Merged         uint64 // delayed records written again by merges
 	MergedBytes    uint64
 	Runs           int
-	RunBytes       int64  // size of the runs in use, without what was given back
+	RunBytes       int64 // size of the runs in use, without what was given back
+	BodyFiles      int
+	BodyBytes      int64  // of large messages on the disk, and room for more
+	LiveBodyBytes  int64  // those that are needed
 	Copied         uint64 // records the cleaner moved
 	Cleaned        uint64 // segments it emptied
 	TransientBytes int64  // transient messages in memory
@@ -148,5 +157,6 @@ func (s *Store) Stats() Stats {
 	st.Damages = int(s.damages.Load())
 	st.Pending = s.PendingTotal()
 	st.TransientBytes, st.ScratchBytes = s.memory.sizes()
+	st.BodyFiles, st.BodyBytes, st.LiveBodyBytes = s.bodies.sizes()
 	return st
 }
