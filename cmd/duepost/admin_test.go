@@ -112,6 +112,18 @@ func TestPermissionsMayBeEmpty(t *testing.T) {
 	}
 }
 
+func TestSetTagsKeepsThePassword(t *testing.T) {
+	t.Parallel()
+	env := startAdministered(t)
+	mustRun(t, env, "", "user", "add", "u", "secret", "--tags", "management")
+	mustRun(t, env, "", "user", "set-tags", "u", "administrator")
+	mustRun(t, env, "", "user", "list", "--user", "u", "--password", "secret")
+	mustRun(t, env, "", "user", "change-password", "u", "other")
+	if out := mustRun(t, env, "", "user", "list", "-u", "u", "--password", "other"); !strings.Contains(out, "administrator") {
+		t.Errorf("after change-password the tags are gone:\n%s", out)
+	}
+}
+
 // What was typed wrong is named, and what can be done about it.
 func TestAdministrationErrors(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,6 @@ func (p *Publisher) permit(m *Message) error {
 // permitExchange is permit for an exchange that is not remembered.
 func (p *Publisher) permitExchange(exchange []byte, version uint64) error {
 	s, w := p.session, &p.written
-	w.known = false
 	name := string(exchange)
 	if err := s.checkExchange(s.rights.MayWrite, name); err != nil {
 		return err

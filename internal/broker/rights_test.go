@@ -16,9 +16,13 @@ func (r *rig) limited() (*auth.Users, *Session) {
 	r.t.Helper()
 	users := auth.NewUsers()
 	err := users.Put(auth.Records{
-		Users:            []auth.User{{Name: "u"}},
-		Permissions:      []auth.Permission{{User: "u", VHost: "/", Configure: "^c", Write: "^w|^amq.topic", Read: "^r|^cr|^amq.topic"}},
-		TopicPermissions: []auth.TopicPermission{{User: "u", VHost: "/", Exchange: "amq.topic", Write: "^w", Read: "^a"}},
+		Users:       []auth.User{{Name: "u"}},
+		Permissions: []auth.Permission{{User: "u", VHost: "/", Configure: "^c", Write: "^w|^amq.topic", Read: "^r|^cr|^amq.topic"}},
+		TopicPermissions: []auth.TopicPermission{
+			{User: "u", VHost: "/", Exchange: "amq.topic", Write: "^w", Read: "^a"},
+			{User: "u", VHost: "/", Exchange: "wx", Write: "^never", Read: "^never"}, // no topic exchange
+			{User: "u", VHost: "/", Exchange: "rx", Write: "^never", Read: "^never"},
+		},
 	})
 	if err != nil {
 		r.t.Fatal(err)

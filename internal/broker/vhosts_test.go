@@ -95,6 +95,10 @@ func TestDeletedVHostLeavesNothing(t *testing.T) {
 	r.bind("q", "due", "k")
 	mustDo(t, v.SetPolicy(policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"max-length": int64(3)}}))
 	mustDo(t, v.SetLimits(VHostLimits{MaxQueues: 9}))
+	mustDo(t, v.SetOperatorPolicy(policy.Policy{Name: "o", Pattern: ".*", Definition: policy.Definition{"max-length": int64(3)}}))
+	if _, err := v.parkingQueue("unroutable"); err != nil {
+		t.Fatal(err)
+	}
 	r.publish("", "q", "ready")
 	r.publish("due", "k", "later", withDelay(3_600_000))
 	if n := r.store.PendingTotal().Count; q.Messages() != 1 || n != 1 {
@@ -103,6 +107,9 @@ func TestDeletedVHostLeavesNothing(t *testing.T) {
 
 	if existed, err := r.DeleteVHost("v"); !existed || err != nil {
 		t.Fatalf("DeleteVHost = %t, %v", existed, err)
+	}
+	if q.Messages() != 0 {
+		t.Errorf("a deleted queue keeps %d messages", q.Messages())
 	}
 	if existed, err := r.DeleteVHost("v"); existed || err != nil {
 		t.Errorf("a second DeleteVHost = %t, %v", existed, err)
@@ -144,7 +151,7 @@ func TestSessionInDeletedVHostCanDoNothing(t *testing.T) {
 		"ExchangeDeclare": s.ExchangeDeclare(ExchangeSpec{Name: "x", Type: "direct", Durable: true}),
 		"QueueBind":       s.QueueBind(Binding{Source: "amq.direct", Destination: "q"}),
 		"SetPolicy":       v.SetPolicy(policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"max-length": int64(3)}}),
-		"SetParameter":    v.SetLimits(VHostLimits{MaxQueues: 9}),
+		"SetLimits":       v.SetLimits(VHostLimits{MaxQueues: 9}),
 		"a parking queue": parked,
 	} {
 		if err == nil {

@@ -30,6 +30,14 @@ func TestWhoMayUseTheAPI(t *testing.T) {
 	f.want(405, `"method_not_allowed"`, "POST", "vhosts", "")
 	f.want(404, `"Object Not Found"`, "GET", "nothing", "")
 	f.want(200, "[", "GET", "users/", "")
+	for from, want := range map[string]int{"127.0.0.1:9": 200, "[::1]:9": 200, "192.0.2.7:9": 401, "nonsense": 401} {
+		r.SetBasicAuth("guest", "guest")
+		r.RemoteAddr = from
+		w = httptest.NewRecorder()
+		if f.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("guest from %s: %d, want %d", from, w.Code, want)
+		}
+	}
 	f.parts = func() *Parts { return nil }
 	f.want(503, `"unavailable"`, "GET", "whoami", "")
 }
@@ -186,6 +194,7 @@ func TestDeletedVHostClosesConnectionsAndLeavesNoRights(t *testing.T) {
 	} else {
 		ch.Close()
 	}
+	f.want(404, "Object Not Found", "GET", "permissions/v/management", "")
 	f.want(201, "", "PUT", "vhosts/v", "")
 	f.want(404, "Object Not Found", "GET", "permissions/v/management", "")
 }

@@ -54,6 +54,8 @@ func TestConnectionsChannelsConsumers(t *testing.T) {
 	m.want(401, "User not authorised to access object", "GET", "connections/"+escape(name), "")
 	m.want(401, "User not authorised to access object", "DELETE", "connections/"+escape(name), "")
 	m.want(404, "Object Not Found", "DELETE", "connections/none", "")
+	f.as("monitoring").want(200, `"user":"guest"`, "GET", "connections/"+escape(name), "")
+	f.as("monitoring").want(401, "User not authorised to access object", "DELETE", "connections/"+escape(name), "")
 	m.want(401, "Not administrator user", "DELETE", "connections/username/guest", "")
 }
 

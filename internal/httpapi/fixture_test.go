@@ -46,7 +46,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	alarms.Start()
 	engine.Start(b)
-	users := auth.NewUsers()
+	users := auth.NewUsers("guest")
 	srv, err := server.New(server.Config{Broker: b, Authenticator: users,
 		Rights: func(user, vhost string) broker.Rights { return users.Rights(user, vhost) }})
 	if err != nil {
