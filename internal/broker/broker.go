@@ -58,6 +58,7 @@ type Broker struct {
 	release  release // working space of Route and Push
 	replies  replyRegistry
 	globals  globals
+	turns    turns // of publishers with one key
 
 	// Working space for whoever comes next. Pools, because a queue at rest must not keep any.
 	dispatches  sync.Pool // of *dispatch

@@ -205,7 +205,7 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 		TTL:        noTTL,
 		Persistent: m.Persistent,
 	}
-	l.envelope = envelope{key: m.RoutingKey, headers: l.headers, routes: routes, accepted: l.now}
+	l.envelope = envelope{key: m.RoutingKey, headers: l.headers, routes: routes, accepted: l.now, letter: true}
 	if l.settings.hasDLXKey {
 		l.message.RoutingKey = []byte(l.settings.dlxKey)
 		l.envelope.key = l.message.RoutingKey

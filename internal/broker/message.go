@@ -30,6 +30,10 @@ type Result struct {
 	// If not, a mandatory message is to be returned with 312 NO_ROUTE.
 	Routed bool
 
+	// NotPending is whether the message was to take out what waits under a key, and
+	// there was nothing. If so a mandatory message is to be returned with 312 NOT_PENDING.
+	NotPending bool
+
 	// Rejected is whether a queue that is full refused the message [rmq reject-publish].
 	// If so it is to be nacked on a channel in confirm mode.
 	Rejected bool
@@ -44,6 +48,7 @@ type Returned struct {
 	ExchangeAndKey []byte // two AMQP short strings
 	Props          []byte
 	Body           []byte
+	NotPending     bool // returned as there was nothing to take out, else as nobody took it
 }
 
 // Delivery is a message on its way to a consumer.

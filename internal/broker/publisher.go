@@ -28,6 +28,12 @@ type Publisher struct {
 	envelope   envelope
 	record     store.Message
 
+	// Of messages with a key.
+	swap      store.Batch
+	old       []store.Key
+	oldProps  amqp.Properties
+	cancelled int // how much was taken out by the message at hand
+
 	placement placement
 	open      []*Queue        // route.queues without the full ones
 	edited    amqp.Properties // what properties points to if they differ from what was sent
@@ -150,6 +156,7 @@ func (p *Publisher) findRoute(m *Message) error {
 // store puts the accepted message where its route says.
 func (p *Publisher) store() (Result, error) {
 	r := Result{Routed: len(p.route.queues)+len(p.route.delayed) > 0}
+	p.cancelled = 0
 	for _, x := range p.route.delayed {
 		if x.isFull() {
 			p.broker.counters.delayedRefused.Add(1)
@@ -162,6 +169,7 @@ func (p *Publisher) store() (Result, error) {
 		}
 		r.LSN = max(r.LSN, lsn)
 	}
+	r.NotPending = p.route.delay.Cancel && p.cancelled == 0
 	if p.envelope.routes.HasBCC() {
 		p.stripBCC()
 	}
@@ -185,6 +193,11 @@ func (p *Publisher) store() (Result, error) {
 // hold gives the message to the delay engine.
 func (p *Publisher) hold(x *Exchange) (store.LSN, error) {
 	p.release(x)
+	if p.route.delay.Key != nil {
+		lsn, err := p.holdKeyed(x)
+		p.record.ExchangeID, p.record.KeyHash = 0, 0
+		return lsn, err
+	}
 	_, lsn, err := p.broker.engine.Add(&p.record, p.route.delay.Due)
 	p.record.ExchangeID = 0
 	return lsn, err

@@ -14,6 +14,7 @@ type envelope struct {
 	routes   headers.Routes // more keys, from CC and BCC
 	accepted int64          // from when a delay counts: unix milliseconds, rounded up
 	served   bool           // not to be delayed: it was, or cannot be
+	letter   bool           // a dead letter: a key in it is its publisher's, who did not send it here
 }
 
 // route finds where a message goes. It is the result and the working space of one walk, and is
@@ -100,9 +101,12 @@ func (r *route) mustWait(e *envelope) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if e.letter {
+			d = d.WithoutKey()
+		}
 		r.delay, r.delayRead = d, true
 	}
-	return r.delay.IsDelayed(), nil
+	return r.delay.Waits(), nil
 }
 
 // walkDefault routes by queue name, as if every queue were bound to the default exchange by it.

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"errors"
+	"math"
 
 	"github.com/duepost/duepost/internal/amqp"
 )
@@ -79,7 +80,7 @@ func (t *Tx) Rollback() { t.messages, t.settles = nil, nil }
 // mandatory messages that nobody took. After an error nothing has happened.
 func (t *Tx) Commit() (returned []Returned, err error) {
 	b := t.publisher.broker
-	c := txCommit{publisher: t.publisher, broker: b, group: group{broker: b}}
+	c := txCommit{publisher: t.publisher, broker: b, group: group{broker: b}, earliest: math.MaxInt64}
 	messages, settles := t.messages, t.settles
 	t.Rollback()
 	for i := range messages {
@@ -90,6 +91,11 @@ func (t *Tx) Commit() (returned []Returned, err error) {
 	}
 	for i := range settles {
 		c.acknowledge(&settles[i])
+	}
+	defer c.giveTurns()
+	if err := c.resolveKeys(); err != nil {
+		c.giveUp()
+		return nil, b.waited(err)
 	}
 	lsn, err := b.store.Commit(&c.group.batch)
 	if err != nil {
@@ -108,6 +114,11 @@ type txCommit struct {
 	acks      []txAck
 	replies   []*txMessage
 	returned  []Returned
+	keyed     []txKeyed
+	swaps     []*txSwap
+	byKey     map[swapName]*txSwap
+	turns     []uint64 // taken
+	earliest  int64    // due of what is to be taken out
 }
 
 // txAck are acknowledged messages of one queue that the group settles.
@@ -151,6 +162,10 @@ func (c *txCommit) add(t *txMessage) error {
 			continue
 		}
 		p.release(x)
+		if p.route.delay.Key != nil {
+			c.holdKeyed(x, t)
+			continue
+		}
 		c.group.hold(&p.record, p.route.delay.Due)
 		p.record.ExchangeID = 0
 	}
@@ -202,6 +217,7 @@ func (c *txCommit) finish(settles []txSettle) {
 		a.queue.endLeaving(a.sources)
 	}
 	c.group.arrive()
+	c.noteKeys()
 	for _, t := range c.replies {
 		c.reply(t)
 	}

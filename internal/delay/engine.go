@@ -202,12 +202,54 @@ func (e *Engine) Cancel(key store.Key) (store.Outcome, store.LSN, error) {
 		return 0, 0, fmt.Errorf("cancel delayed message: %w", err)
 	}
 	if outcome == store.Cancelled {
-		e.counters.cancelled.Add(1)
-		if key.Due <= e.nextDue.Load() {
-			e.signal() // it may have been the last: let the goroutine set the alarm anew
-		}
+		e.Cancelled(1, key.Due)
 	}
 	return outcome, lsn, nil
+}
+
+// Cancelled tells the engine of n entries that were taken out by somebody else's
+// store.Batch, the earliest of them due at the given instant.
+func (e *Engine) Cancelled(n int, earliestDue int64) {
+	e.counters.cancelled.Add(uint64(n))
+	if earliestDue <= e.nextDue.Load() {
+		e.signal() // it may have been the last: let the goroutine set the alarm anew
+	}
+}
+
+// Replace takes out those of old that still wait and puts m, unless it is nil, into their
+// place, in one atomic group: of release and replacement exactly one happens to each. m is
+// added even if none waited. It returns how many did; all is final once the LSN is durable.
+// b is scratch space. Otherwise it is like Add.
+func (e *Engine) Replace(b *store.Batch, old []store.Key, m *store.Message, due int64) (int, store.LSN, error) {
+	if err := e.refuse(); err != nil {
+		return 0, 0, err
+	}
+	b.Reset()
+	earliest := int64(notArmed)
+	for _, key := range old {
+		b.Cancel(key)
+		earliest = min(earliest, key.Due)
+	}
+	if m != nil {
+		b.AppendDelayed(m, due)
+	}
+	lsn, err := e.store.Commit(b)
+	if err != nil {
+		return 0, 0, fmt.Errorf("replace delayed message: %w", err)
+	}
+	n := 0
+	for _, outcome := range b.Outcomes {
+		if outcome == store.Cancelled {
+			n++
+		}
+	}
+	if n > 0 {
+		e.Cancelled(n, earliest)
+	}
+	if m != nil {
+		e.Added(1, b.Keys[0].Due)
+	}
+	return n, lsn, nil
 }
 
 // Err returns why the engine has stopped releasing for good, or nil. For /healthz.

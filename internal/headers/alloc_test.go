@@ -15,6 +15,8 @@ func TestNoAllocationPerMessage(t *testing.T) {
 		"x-delay":    {"a": "b", XDelay: int32(5000), CC: []any{"k"}},
 		"string":     {XDelay: "5000", DeliveryDelay: 2.5},
 		"instant":    {DeliveryTime: int64(accepted + 5000)},
+		"key":        {XDelay: int32(5000), DelayKey: "order 17"},
+		"cancel":     {DelayKey: "order 17", DelayCancel: true},
 		"served":     {XDelay: int64(-5000)},
 	} {
 		h := raw(t, table)

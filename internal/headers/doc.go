@@ -18,6 +18,11 @@ const (
 	// DeliveryTime is an instant in milliseconds since 1970.
 	DeliveryTime = "x-opt-delivery-time"
 
+	// DelayKey is the publisher's own name for a message that waits.
+	DelayKey = "x-delay-key"
+	// DelayCancel takes out what waits under a DelayKey.
+	DelayCancel = "x-delay-cancel"
+
 	// CC holds further routing keys.
 	CC = "CC"
 	// BCC holds further routing keys that no consumer sees.

@@ -31,6 +31,9 @@ func FuzzHeaders(f *testing.F) {
 			checkRefusal(t, err)
 			return
 		}
+		if len(d.Key) > MaxKey || (d.Cancel && (d.Key == nil || d.IsDelayed())) {
+			t.Fatalf("accepted %d: %+v", now, d)
+		}
 		if !d.IsDelayed() {
 			return
 		}

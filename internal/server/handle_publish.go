@@ -69,8 +69,8 @@ func (ch *channel) publish(body []byte) error {
 	if err != nil {
 		return inMethod(err, wire.BasicPublishID)
 	}
-	if p.method.Mandatory && !res.Routed {
-		ch.returnMessage(p.method.ExchangeAndKey, p.props, body)
+	if p.method.Mandatory && (!res.Routed || res.NotPending) {
+		ch.returnMessage(returnText(res.NotPending), p.method.ExchangeAndKey, p.props, body)
 	}
 	if ch.isConfirming.Load() {
 		ch.confirms.record(res.LSN, res.Rejected)
@@ -79,11 +79,19 @@ func (ch *channel) publish(body []byte) error {
 	return nil
 }
 
-// returnMessage gives a message back that nobody took. It is sent before the
-// confirm. [rmq confirms]
-func (ch *channel) returnMessage(exchangeAndKey, props, body []byte) {
+// returnText says why a message comes back, with reply code 312: nobody took it, or
+// it was to take out what waits and there was nothing.
+func returnText(notPending bool) string {
+	if notPending {
+		return "NOT_PENDING"
+	}
+	return amqp.CodeName(amqp.NoRoute)
+}
+
+// returnMessage gives a message back. It is sent before the confirm. [rmq confirms]
+func (ch *channel) returnMessage(text string, exchangeAndKey, props, body []byte) {
 	b := ch.c.out.begin()
-	ch.c.out.end(wire.AppendReturn(b, ch.number, amqp.NoRoute, exchangeAndKey, props, body,
+	ch.c.out.end(wire.AppendReturn(b, ch.number, amqp.NoRoute, text, exchangeAndKey, props, body,
 		ch.c.peer.frameMax))
 	ch.c.tally.returned.Add(1)
 }

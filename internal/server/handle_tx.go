@@ -53,7 +53,8 @@ func (ch *channel) handleTxCommit() error {
 		return err // ends the channel, which rolls back
 	}
 	for i := range returned {
-		ch.returnMessage(returned[i].ExchangeAndKey, returned[i].Props, returned[i].Body)
+		r := &returned[i]
+		ch.returnMessage(returnText(r.NotPending), r.ExchangeAndKey, r.Props, r.Body)
 	}
 	err = ch.reply(&wire.TxCommitOk{})
 	t.forget(ch)

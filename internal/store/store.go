@@ -29,6 +29,13 @@ func (s *Store) Recovered() *Recovery { return s.recovered.Swap(nil) }
 // Durable returns the highest durable LSN.
 func (s *Store) Durable() LSN { return s.log.Durable() }
 
+// Appended returns the LSN of what was logged last.
+func (s *Store) Appended() LSN {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.lastLocked()
+}
+
 // Notify has w told, once, when lsn is durable or the store has stopped.
 func (s *Store) Notify(lsn LSN, w Waiter) { s.log.notify(lsn, w) }
 

@@ -44,9 +44,8 @@ func AppendGetOk(dst []byte, channel uint16, deliveryTag uint64, redelivered boo
 
 // AppendReturn appends a whole returned message; see AppendDeliver. RabbitMQ
 // gives the code's name, such as "NO_ROUTE", as text.
-func AppendReturn(dst []byte, channel uint16, code uint16,
+func AppendReturn(dst []byte, channel uint16, code uint16, text string,
 	exchangeAndKey, props, body []byte, frameMax uint32) []byte {
-	text := amqp.CodeName(code)
 	dst = appendStart(dst, FrameMethod, channel, 4+2+1+len(text)+len(exchangeAndKey))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(BasicReturnID))
 	dst = binary.BigEndian.AppendUint16(dst, code)

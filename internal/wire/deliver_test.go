@@ -104,7 +104,7 @@ func TestWholeContents(t *testing.T) {
 			},
 			{
 				&BasicReturn{312, "NO_ROUTE", []byte("ex"), []byte("key")},
-				AppendReturn(nil, 7, amqp.NoRoute, names, []byte(props), []byte(body), tc.frameMax),
+				AppendReturn(nil, 7, amqp.NoRoute, "NO_ROUTE", names, []byte(props), []byte(body), tc.frameMax),
 			},
 		} {
 			want := []received{{kind.method, props, body, tc.frames}}
