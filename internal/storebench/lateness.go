@@ -36,6 +36,7 @@ type LatenessReport struct {
 	TimerP99  float64 `json:"timer_p99_ms"` // how late the machine's own timer is, in the same run
 	Early     int     `json:"early"`
 	Runs      uint64  `json:"messages_flushed_to_runs"`
+	Written   float64 `json:"bytes_written_per_record_byte"` // moves and acknowledgements included
 	CPU       float64 `json:"cpu_us_per_message"`
 }
 
@@ -52,24 +53,29 @@ func MeasureLateness(ctx context.Context, c LatenessConfig) (*LatenessReport, er
 	alarms.Start()
 	engine.Start(sink)
 	timer := startTimerProbe()
-	r, err := c.publish(ctx, engine, sink)
+	r, total, err := c.publish(ctx, engine, sink)
 	r.TimerP99 = quantile(timer.stop(), 0.99)
-	r.Runs = s.Stats().Flushed
+	st := s.Stats()
+	r.Runs = st.Flushed
+	if total > 0 {
+		r.Written = float64(st.WrittenBytes+st.FlushedBytes+st.MergedBytes) / float64(total)
+	}
 	engine.Stop()
 	alarms.Stop()
 	sink.report(r)
 	return r, errors.Join(err, s.Close())
 }
 
-// publish keeps the rate, in pieces of one millisecond.
-func (c *LatenessConfig) publish(ctx context.Context, engine *delay.Engine, sink *lateSink) (*LatenessReport, error) {
+// publish keeps the rate, in pieces of one millisecond. It returns the bytes of all
+// records besides.
+func (c *LatenessConfig) publish(ctx context.Context, engine *delay.Engine, sink *lateSink) (r *LatenessReport, bytes int64, err error) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	m := &store.Message{
 		Exchange: []byte("orders"), RoutingKey: []byte("order.created"), Body: make([]byte, c.Size),
 		ExchangeID: 1, TTL: -1, Persistent: true,
 	}
 	lo, hi := math.Log(float64(c.Shortest)), math.Log(float64(c.Longest))
-	r := &LatenessReport{}
+	r = &LatenessReport{}
 	start := time.Now()
 	measured := start
 	w := stopwatch()
@@ -87,7 +93,7 @@ func (c *LatenessConfig) publish(ctx context.Context, engine *delay.Engine, sink
 			in := time.Duration(math.Exp(lo + rnd.Float64()*(hi-lo)))
 			due := delay.CeilMillis(time.Now().Add(in))
 			if _, _, err := engine.Add(m, due); err != nil {
-				return r, err
+				return r, 0, err
 			}
 		}
 		time.Sleep(time.Millisecond)
@@ -95,8 +101,12 @@ func (c *LatenessConfig) publish(ctx context.Context, engine *delay.Engine, sink
 	_, busy := w.stop()
 	r.Published = float64(n-counted) / time.Since(measured).Seconds()
 	r.CPU = busy.Seconds() * 1e6 / float64(n-counted)
-	return r, ctx.Err()
+	return r, int64(n) * int64(recordOverhead+c.Size), ctx.Err()
 }
+
+// recordOverhead is what a record of the measurement has besides the body: 48 bytes
+// of header and key, the names of the exchange and the routing key, and padding.
+const recordOverhead = 48 + 1 + len("orders") + 1 + len("order.created") + 3
 
 // lateSink moves everything to one queue, where it is acknowledged at once.
 type lateSink struct {
