@@ -70,6 +70,7 @@ type moveCoder struct {
 	seq     uint64
 	file    uint32
 	arrived int64
+	pos     uint64 // that follows the last one
 }
 
 // moveFromRun is a flag of a move: the record is in a run, and its exchange
@@ -80,8 +81,12 @@ const moveFromRun = 1 << 1
 // record of the entry, or the claim, may go before the move does.
 const moveLarge = 1 << 2
 
+// movePosDelta is another: positions are differences from the one that follows the
+// last. Version 1 did without.
+const movePosDelta = 1 << 3
+
 func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
-	flags := byte(0)
+	flags := byte(movePosDelta)
 	if m.Persistent {
 		flags |= flagPersistent
 	}
@@ -111,11 +116,13 @@ func (c *moveCoder) append(b []byte, m *Move, ref Ref) []byte {
 		b = binary.AppendUvarint(b, uint64(m.TTL))
 	}
 	b = binary.AppendUvarint(b, uint64(len(m.Targets)))
+	pos := c.pos
 	for _, t := range m.Targets {
 		b = binary.AppendUvarint(b, uint64(t.Queue))
-		b = binary.AppendUvarint(b, t.Pos)
+		b = binary.AppendVarint(b, int64(t.Pos-pos))
+		pos = t.Pos + 1
 	}
-	*c = moveCoder{m.Key.Due, m.Key.Seq, ref.File, m.Arrived}
+	*c = moveCoder{m.Key.Due, m.Key.Seq, ref.File, m.Arrived, pos}
 	return b
 }
 
@@ -145,10 +152,18 @@ func (c *moveCoder) parse(r *reader, m *Move) bool {
 	if r.bad || n > uint64(len(r.b)) {
 		return false
 	}
+	pos := c.pos
 	for range n {
-		m.Targets = append(m.Targets, Target{Queue: uint32(r.uvarint()), Pos: r.uvarint()})
+		t := Target{Queue: uint32(r.uvarint())}
+		if flags&movePosDelta != 0 {
+			t.Pos = pos + uint64(r.varint())
+		} else {
+			t.Pos = r.uvarint()
+		}
+		m.Targets = append(m.Targets, t)
+		pos = t.Pos + 1
 	}
-	*c = moveCoder{m.Key.Due, m.Key.Seq, m.Ref.File, m.Arrived}
+	*c = moveCoder{m.Key.Due, m.Key.Seq, m.Ref.File, m.Arrived, pos}
 	return !r.bad
 }
 

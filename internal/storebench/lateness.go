@@ -110,8 +110,10 @@ const recordOverhead = 48 + 1 + len("orders") + 1 + len("order.created") + 3
 
 // lateSink moves everything to one queue, where it is acknowledged at once.
 type lateSink struct {
-	store *store.Store
-	pos   uint64
+	store     *store.Store
+	pos       uint64
+	positions []uint64 // scratch
+	refs      []store.Ref
 
 	mu    sync.Mutex
 	on    bool
@@ -139,8 +141,12 @@ func (s *lateSink) Push(batch []store.Due, out []delay.Outcome) {
 	now := float64(time.Now().UnixMicro()) / 1000
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.positions, s.refs = s.positions[:0], s.refs[:0]
 	for i := range batch {
-		s.store.Settle(1, []uint64{out[i].Targets[0].Pos}, []store.Ref{batch[i].Ref})
+		s.positions, s.refs = append(s.positions, out[i].Targets[0].Pos), append(s.refs, batch[i].Ref)
+	}
+	s.store.Settle(1, s.positions, s.refs)
+	for i := range batch {
 		if !s.on {
 			continue
 		}
