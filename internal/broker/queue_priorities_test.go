@@ -207,3 +207,18 @@ func TestPriorityOfADeadLetterCounts(t *testing.T) {
 		r.wantDrained("dead", "high", "low")
 	})
 }
+
+// What was settled at a position holds for good, so none may be handed out a second time.
+func TestPositionsOfAPriorityAreNotUsedAgainAfterACrash(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.queue("q", priorities(3), "durable")
+	r.publish("", "q", "settled", withPriority(2))
+	r.publish("", "q", "settled", withPriority(1))
+	r.wantDrained("q", "settled", "settled")
+	r.crash()
+	r.publish("", "q", "kept", withPriority(1))
+	r.publish("", "q", "first", withPriority(2))
+	r.crash()
+	r.wantDrained("q", "first", "kept")
+}

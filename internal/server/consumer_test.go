@@ -3,6 +3,7 @@ package server
 import (
 	"testing"
 
+	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/broker"
 	"github.com/duepost/duepost/internal/wire"
 )
@@ -95,5 +96,29 @@ func TestSourcesAreFreed(t *testing.T) {
 				t.Errorf("source of %q is kept", o.queue.Name())
 			}
 		}
+	})
+}
+
+// The successor begins with what the one before it did not settle, not with what came later.
+func TestSingleActiveConsumerSuccessorKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	flowTest(t, func(t *testing.T, s *testServer, p *script) {
+		p.channel(2)
+		p.send(1, &wire.QueueDeclare{Queue: "single", Arguments: rawTable(t, amqp.Table{"x-single-active-consumer": true})})
+		p.expect(1, &wire.QueueDeclareOk{})
+		p.send(1, &wire.BasicQos{PrefetchCount: 2})
+		p.expect(1, &wire.BasicQosOk{})
+		p.consume(1, &wire.BasicConsume{Queue: "single"})
+		p.put(1, "single", "1", "2", "3")
+		p.expectDelivery(1, "1")
+		p.expectDelivery(1, "2")
+		p.consume(2, &wire.BasicConsume{Queue: "single"})
+		p.expectNothing()
+		p.send(1, &wire.ChannelClose{})
+		for _, body := range []string{"1", "2", "3"} {
+			p.expectDelivery(2, body)
+		}
+		p.expect(1, &wire.ChannelCloseOk{})
+		p.close()
 	})
 }
