@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"slices"
 	"strings"
@@ -175,11 +176,58 @@ func (in *inspection) checkRun(r *run, rep *Report) error {
 			}
 		}
 	}
+	if err := in.checkSections(r); err != nil {
+		return err
+	}
 	if len(in.replay.out.Damages) == before && !maps.Equal(left, r.state.left) {
 		in.damage(Damage{
 			File: r.name, Control: true,
 			Reason: fmt.Sprintf("%s wait, the log says %s", describe(left), describe(r.state.left)),
 		})
+	}
+	return nil
+}
+
+// checkSections verifies what is behind the records of a run but for its index,
+// which was verified when it was opened. Damage there makes look-ups slow, no more.
+func (in *inspection) checkSections(r *run) error {
+	if r.keys.lost {
+		return nil // with the index
+	}
+	l := in.s.log
+	for n := range r.keys.pages() {
+		_, err := r.page(n, l)
+		if IsCorruption(err) {
+			in.damage(Damage{File: r.name, Offset: r.keys.at + int64(n)*keyPageBytes, Length: keyPageBytes, Reason: "page of keys"})
+		} else if err != nil {
+			return err
+		}
+	}
+	trailer := make([]byte, runTrailerBytes)
+	if err := readFull(r.file, trailer, r.size-runTrailerBytes); err != nil {
+		return fmt.Errorf("read index of %s: %w", r.name, err)
+	}
+	filterAt := r.listsAt + int64(le.Uint32(trailer[60:]))
+	for _, e := range r.exchanges {
+		if err := in.checkSum(r, r.listsAt+int64(e.at), int64(e.length), e.crc, "list of blocks"); err != nil {
+			return err
+		}
+	}
+	return in.checkSum(r, filterAt, int64(le.Uint32(trailer[64:])), le.Uint32(trailer[68:]), "filter of keys")
+}
+
+// checkSum verifies one stretch of a run.
+func (in *inspection) checkSum(r *run, off, n int64, sum uint32, what string) error {
+	if off+n > r.size {
+		in.damage(Damage{File: r.name, Offset: off, Length: n, Reason: what + " beyond the end"})
+		return nil
+	}
+	b := make([]byte, n)
+	if err := readFull(r.file, b, off); err != nil {
+		return fmt.Errorf("read %s: %w", r.name, err)
+	}
+	if crc32.Checksum(b, in.s.log.table) != sum {
+		in.damage(Damage{File: r.name, Offset: off, Length: n, Reason: what})
 	}
 	return nil
 }

@@ -151,6 +151,44 @@ func TestCheckFindsDamage(t *testing.T) {
 	})
 }
 
+// TestCheckRunSections: the same for every byte behind the records of a run, but
+// for padding.
+func TestCheckRunSections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, d := openFake(t, runOptions())
+		for i := int64(0); len(runsOf(s)) == 0; i++ {
+			m := &Message{Body: make([]byte, 100), ExchangeID: uint32(1 + i%3), TTL: -1, KeyHash: uint64(1+i) << 50}
+			if _, _, err := s.AppendDelayed(m, i); err != nil {
+				t.Fatal(err)
+			}
+			settled(t, s)
+		}
+		r := runsOf(s)[0]
+		if r.keys.count == 0 {
+			t.Fatal("no keys")
+		}
+		s.Abandon()
+		d = d.kill(1)
+		data := d.dir[filepath.Join("d", r.name)].data
+		lists := r.listsAt + int64(r.exchanges[0].at)
+		for off := int64(r.end) * 8; off < r.size; off += 7 {
+			if off > lists+int64(r.exchanges[2].at+r.exchanges[2].length) && off < lists+32 && data[off] == 0 {
+				continue // padding
+			}
+			d.flip(r.name, off)
+			rep, err := Check(d, "d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(rep.Damages) == 0 || rep.Damages[0].File != r.name {
+				t.Fatalf("byte %d of %d: reported %+v", off, r.size, rep.Damages)
+			}
+			d.flip(r.name, off)
+		}
+	})
+}
+
 // TestCheckMissing: what refers to a file that is gone is reported.
 func TestCheckMissing(t *testing.T) {
 	t.Parallel()
