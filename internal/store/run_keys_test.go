@@ -23,7 +23,7 @@ func keyed(t *testing.T, n int, o Options) (*Store, *fakeDisk, map[uint64][]Key)
 		case i%10 < 9:
 			m.KeyHash = spread(uint64(i))
 		}
-		k, _, err := s.AppendDelayed(m, int64(i*7919%n))
+		k, _, err := s.AppendDelayed(m, int64(1+i*7919%n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,5 +213,73 @@ func TestKeyTable(t *testing.T) {
 		if !slices.Equal(got, seqs) {
 			t.Fatalf("hash %x: got %v, want %v", hash, got, seqs)
 		}
+	}
+}
+
+// heldFile holds up whoever reads.
+type heldFile struct {
+	File
+	reads, goOn chan struct{}
+}
+
+func (f *heldFile) ReadAt(b []byte, off int64) (int, error) {
+	f.reads <- struct{}{}
+	<-f.goOn
+	return f.File.ReadAt(b, off)
+}
+
+// TestLookUpHoldsUpNobody: while the disk keeps who looks for a key, lists or counts
+// waiting, others publish, cancel and release.
+func TestLookUpHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	for name, look := range map[string]func(s *Store, keys map[uint64][]Key) error{
+		"find": func(s *Store, _ map[uint64][]Key) error {
+			_, err := s.FindKey(2, 3, func(*Record) bool { return true }, nil)
+			return err
+		},
+		"list": func(s *Store, _ map[uint64][]Key) error {
+			_, err := s.List(ListOptions{}, nil)
+			return err
+		},
+		"count": func(s *Store, _ map[uint64][]Key) error {
+			_, _, err := s.Count(1, 8000)
+			return err
+		},
+		"cancel": func(s *Store, keys map[uint64][]Key) error {
+			_, _, err := s.Cancel(keys[3][0])
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, _, keys := keyed(t, 9000, Options{})
+				held := &heldFile{s.index.runs[0].file, make(chan struct{}), make(chan struct{})}
+				s.index.runs[0].file = held
+				done := make(chan error, 1)
+				go func() { done <- look(s, keys) }()
+				<-held.reads
+				k, lsn, err := s.AppendDelayed(&Message{ExchangeID: 2, TTL: -1, KeyHash: 3}, 0)
+				if err != nil || s.Wait(t.Context(), lsn) != nil {
+					t.Fatal(err)
+				}
+				if got := s.PopDue(0, 1, nil); len(got) != 1 {
+					t.Fatalf("popped %v", got)
+				}
+				if out, _, err := s.Cancel(k); out != AlreadyDue || err != nil {
+					t.Fatalf("cancel: %v, %v", out, err)
+				}
+				go func() {
+					for range held.reads {
+					}
+				}()
+				close(held.goOn)
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				s.Abandon()
+				close(held.reads)
+			})
+		})
 	}
 }
