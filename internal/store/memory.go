@@ -1,7 +1,6 @@
 package store
 
 import (
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 )
@@ -35,6 +34,8 @@ type memory struct {
 	scratch  int64 // bytes of scratch files
 	noSpace  bool  // the last attempt to write a scratch file failed
 	closed   bool
+	files    uint64        // number of the last scratch file of a large message
+	gone     []*memoryView // whose files are to be removed, without the lock
 }
 
 // memoryTable finds segments by id without a lock; immutable.
@@ -104,6 +105,9 @@ func (s *Store) AppendTransient(m *Message, holds int) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
+	if len(m.Body) >= s.log.o.LargeBytes {
+		return s.memory.appendLarge(m, size, holds)
+	}
 	return s.memory.append(m, size, holds)
 }
 
@@ -150,17 +154,21 @@ func (m *memory) rotateLocked(need int) error {
 			return nil
 		}
 	}
-	g := &memorySegment{id: m.nextID}
-	m.nextID++
-	if m.nextID == 0 {
-		m.nextID = memoryBit
-	}
+	g := &memorySegment{id: m.nextNumberLocked()}
 	n := max(m.size, need)
 	g.view.Store(&memoryView{buf: make([]byte, n), size: int64(n)})
 	m.resident += int64(n)
 	m.active = g
 	m.publishLocked(g, nil)
 	return nil
+}
+
+func (m *memory) nextNumberLocked() uint32 {
+	id := m.nextID
+	if m.nextID++; m.nextID == 0 {
+		m.nextID = memoryBit
+	}
+	return id
 }
 
 // sealLocked ends the active segment.
@@ -266,8 +274,8 @@ func (m *memory) discardLocked(v *memoryView) {
 		return
 	}
 	m.scratch -= v.size
-	v.file.Close()
-	m.fs.Remove(filepath.Join(m.dir, v.name)) // else it goes at the next Open
+	m.gone = append(m.gone, v)
+	wake(m.want)
 }
 
 func (m *memory) read(ref Ref, buf []byte) (Record, error) {

@@ -187,3 +187,56 @@ func TestTransientFull(t *testing.T) {
 		}
 	})
 }
+
+// TestSmallPassLargeTransient: while a large transient message is written to a
+// scratch file, or one is removed, small ones are taken, read and dropped.
+func TestSmallPassLargeTransient(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"create", "write", "remove"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, d := openFake(t, Options{TransientBytes: 64 << 10})
+				g := d.gate(call, scratchPrefix)
+				done := make(chan Ref)
+				go func() {
+					ref, err := s.AppendTransient(&Message{Body: make([]byte, 3<<20), TTL: -1}, 1)
+					if err != nil {
+						t.Error(err)
+					}
+					if call == "remove" {
+						s.Drop(ref)
+					}
+					done <- ref
+				}()
+				if call == "remove" {
+					<-done
+				}
+				<-g.arrived
+				for range 1000 {
+					ref, err := s.AppendTransient(&Message{Body: make([]byte, 100), TTL: -1}, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Read(ref, nil); err != nil {
+						t.Fatal(err)
+					}
+					s.Drop(ref)
+				}
+				close(g.open)
+				if call == "remove" {
+					return
+				}
+				ref := <-done
+				if rec, err := s.Read(ref, nil); err != nil || len(rec.Body) != 3<<20 {
+					t.Errorf("%d bytes, %v", len(rec.Body), err)
+				}
+				s.Drop(ref)
+				synctest.Wait()
+				if memory, scratch := s.memory.sizes(); memory > 8192 || scratch != 0 {
+					t.Errorf("%d bytes in memory, %d in files are left", memory, scratch)
+				}
+			})
+		})
+	}
+}

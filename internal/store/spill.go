@@ -21,13 +21,14 @@ func (m *memory) stop() {
 // release closes and removes the scratch files.
 func (m *memory) release() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, g := range m.table.Load().list {
 		if g != nil {
 			m.discardLocked(g.view.Load())
 		}
 	}
 	m.table.Store(&memoryTable{})
+	m.mu.Unlock()
+	m.removeGone()
 }
 
 // runSpiller writes segments anew: the oldest in memory while there are more
@@ -39,6 +40,7 @@ func (m *memory) runSpiller() {
 		case <-m.quit:
 			return
 		}
+		m.removeGone()
 		for {
 			g, toFile := m.choose()
 			if g == nil {
