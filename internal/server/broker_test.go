@@ -11,7 +11,12 @@ import (
 // newTestBroker returns a broker over an empty store.
 func newTestBroker(tb testing.TB) *broker.Broker {
 	tb.Helper()
-	s, err := store.Open(store.OS(), tb.TempDir(), store.Options{SegmentBytes: 1 << 20, Logger: testLogger(tb)})
+	return newTestBrokerOn(tb, store.OS())
+}
+
+func newTestBrokerOn(tb testing.TB, fs store.FS) *broker.Broker {
+	tb.Helper()
+	s, err := store.Open(fs, tb.TempDir(), store.Options{SegmentBytes: 1 << 20, Logger: testLogger(tb)})
 	if err != nil {
 		tb.Fatal(err)
 	}

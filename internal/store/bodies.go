@@ -207,9 +207,6 @@ func (b *bodies) reserve(n int64) (*body, error) {
 		}
 		if b.creating {
 			b.room.Wait()
-			if err := b.log.failure(); err != nil {
-				return nil, err
-			}
 			continue
 		}
 		if err := b.renewLocked(whole); err != nil {
