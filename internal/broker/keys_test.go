@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
@@ -306,6 +307,44 @@ func TestKeysInRuns(t *testing.T) {
 	if got := r.vhost.Delayed("x").Count; got != 0 {
 		t.Errorf("got %d pending", got)
 	}
+}
+
+// TestPublishersWithOneKeyTakeTurns, and nobody else waits for them.
+func TestPublishersWithOneKeyTakeTurns(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.delayedExchange("x", "fanout")
+		hash := keyHash(r.vhost.exchange("x").id, []byte("k"))
+		r.turns.take(hash)
+		for _, commit := range []bool{false, true} {
+			p := r.connect("guest").NewPublisher()
+			go func() {
+				m, tx := newMessage("x", "", "m", withKey("k", 1000)), p.NewTx()
+				if !commit {
+					if _, err := p.Publish(m); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if err := tx.Publish(m); err != nil {
+					t.Error(err)
+				}
+				if _, err := tx.Commit(); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		r.publish("x", "", "m", withKey("other", 1000))
+		if got := r.vhost.Delayed("x").Count; got != 1 {
+			t.Errorf("out of turn: got %d pending", got)
+		}
+		r.turns.give(hash)
+		synctest.Wait()
+		if got := r.engine.Stats(); got.Added != 3 || got.Cancelled != 1 {
+			t.Errorf("%d added, %d cancelled", got.Added, got.Cancelled)
+		}
+	})
 }
 
 // TestConcurrentPublishesWithOneKey: one of them stands, the one that was logged last.

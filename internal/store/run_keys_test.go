@@ -8,8 +8,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
+// commonHash is that of many messages: in the middle, and more of a run than a page.
+const commonHash = 1<<63 | 3
+
 // keyed makes a store with n messages in runs, of which some have keys, and returns
-// which keys have a hash. Hash 3 is the key of a tenth of them.
+// which keys have a hash.
 func keyed(t *testing.T, n int, o Options) (*Store, *fakeDisk, map[uint64][]Key) {
 	t.Helper()
 	o.SegmentBytes, o.FreshBytes, o.RunBytes, o.RunBlockBytes = 32<<10, 160<<10, 160<<10, 2<<10
@@ -18,8 +21,8 @@ func keyed(t *testing.T, n int, o Options) (*Store, *fakeDisk, map[uint64][]Key)
 	for i := range n {
 		m := &Message{Exchange: []byte("x"), ExchangeID: uint32(2 + i/100%3), TTL: int64(i%5) - 1}
 		switch {
-		case i%10 == 0:
-			m.KeyHash = 3
+		case i%10 < 4:
+			m.KeyHash = commonHash
 		case i%10 < 9:
 			m.KeyHash = spread(uint64(i))
 		}
@@ -43,12 +46,12 @@ func openOn(t *testing.T, d *fakeDisk, o Options) *Store {
 	return s
 }
 
-// wantKeys looks for hash 3 and up to n others, for all exchanges, and for some that
+// wantKeys looks for commonHash and up to n others, for all exchanges, and for some that
 // are not there.
 func wantKeys(t *testing.T, s *Store, keys map[uint64][]Key, n int) {
 	t.Helper()
 	for hash, want := range keys {
-		if n--; hash == 0 || (n < 0 && hash != 3) {
+		if n--; hash == 0 || (n < 0 && hash != commonHash) {
 			continue
 		}
 		var got []Key
@@ -123,7 +126,7 @@ func TestKeyLookupReads(t *testing.T) {
 		counted := &countedFile{File: r.file}
 		r.file = counted
 		for _, k := range r.keys.all(t, r, s.log) {
-			if k.hash != 3 {
+			if k.hash != commonHash {
 				if _, err := r.findKey(k.hash, s.log); err != nil {
 					t.Fatal(err)
 				}
@@ -234,7 +237,7 @@ func TestLookUpHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(s *Store, keys map[uint64][]Key) error{
 		"find": func(s *Store, _ map[uint64][]Key) error {
-			_, err := s.FindKey(2, 3, func(*Record) bool { return true }, nil)
+			_, err := s.FindKey(2, commonHash, func(*Record) bool { return true }, nil)
 			return err
 		},
 		"list": func(s *Store, _ map[uint64][]Key) error {
@@ -246,7 +249,7 @@ func TestLookUpHoldsUpNobody(t *testing.T) {
 			return err
 		},
 		"cancel": func(s *Store, keys map[uint64][]Key) error {
-			_, _, err := s.Cancel(keys[3][0])
+			_, _, err := s.Cancel(keys[commonHash][0])
 			return err
 		},
 	} {
@@ -259,7 +262,7 @@ func TestLookUpHoldsUpNobody(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- look(s, keys) }()
 				<-held.reads
-				k, lsn, err := s.AppendDelayed(&Message{ExchangeID: 2, TTL: -1, KeyHash: 3}, 0)
+				k, lsn, err := s.AppendDelayed(&Message{ExchangeID: 2, TTL: -1, KeyHash: commonHash}, 0)
 				if err != nil || s.Wait(t.Context(), lsn) != nil {
 					t.Fatal(err)
 				}
