@@ -58,9 +58,14 @@ func (e *Error) Error() string {
 }
 
 // ReplyText returns the reply-text of the close method: "NOT_FOUND - no queue
-// 'q' in vhost '/'", cut to what a short string holds.
+// 'q' in vhost '/'", cut to what a short string holds, which dots at the end tell.
 func (e *Error) ReplyText() string {
-	return string(cutShort([]byte(CodeName(e.Code) + " - " + e.Text)))
+	const dots = "..."
+	text := CodeName(e.Code) + " - " + e.Text
+	if len(text) <= MaxShortStr {
+		return text
+	}
+	return cutTo(text, MaxShortStr-len(dots)) + dots
 }
 
 // Scope returns whether the error ends a channel or the connection, which
@@ -126,7 +131,11 @@ func cutShort[S ~string | ~[]byte](s S) S {
 	if len(s) <= MaxShortStr {
 		return s
 	}
-	n := MaxShortStr
+	return cutTo(s, MaxShortStr)
+}
+
+// cutTo returns the first n octets of a longer s, less a rune that they would cut.
+func cutTo[S ~string | ~[]byte](s S, n int) S {
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}

@@ -42,6 +42,12 @@ func TestErrorTexts(t *testing.T) {
 	e.Text = strings.Repeat("ü", 300)
 	if got := e.ReplyText(); len(got) > MaxShortStr || !utf8.ValidString(got) {
 		t.Errorf("reply text of %d octets, valid UTF-8 %v", len(got), utf8.ValidString(got))
+	} else if !strings.HasSuffix(got, "ü...") {
+		t.Errorf("reply text that was cut: %q, want dots at the end", got)
+	}
+	e.Text = strings.Repeat("x", MaxShortStr-len("NOT_FOUND - "))
+	if got := e.ReplyText(); got != "NOT_FOUND - "+e.Text {
+		t.Errorf("reply text that just fits: %q", got)
 	}
 }
 

@@ -86,7 +86,10 @@ func (v *VHost) bind(s *Session, key bindingKey, args amqp.Table) (store.LSN, er
 
 // newBindingLocked finds both ends. s may be nil: then nobody's exclusive queue is refused.
 func (v *VHost) newBindingLocked(s *Session, key bindingKey, args amqp.Table) (*binding, error) {
-	b := &binding{bindingKey: key, args: args}
+	b := &binding{bindingKey: key, args: args, source: v.exchanges[key.source]}
+	if b.source == nil {
+		return nil, exchangeNotFound(key.source, v.name)
+	}
 	if key.toExchange {
 		b.exchange = v.exchanges[key.destination]
 		if b.exchange == nil {
@@ -100,10 +103,6 @@ func (v *VHost) newBindingLocked(s *Session, key bindingKey, args amqp.Table) (*
 		if err := b.queue.checkAccess(s); err != nil {
 			return nil, err
 		}
-	}
-	b.source = v.exchanges[key.source]
-	if b.source == nil {
-		return nil, exchangeNotFound(key.source, v.name)
 	}
 	b.durable = b.source.durable &&
 		(key.toExchange && b.exchange.durable || !key.toExchange && b.queue.logged)

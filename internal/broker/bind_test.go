@@ -15,10 +15,11 @@ func TestBindRefusals(t *testing.T) {
 	wantError(t, r.QueueUnbind(Binding{Source: "", Destination: "q"}), amqp.AccessRefused, onDefault)
 	wantError(t, r.ExchangeBind(Binding{Source: "amq.direct", Destination: ""}), amqp.AccessRefused, onDefault)
 	wantError(t, r.QueueBind(Binding{Source: "x", Destination: "q"}), amqp.NotFound, "no exchange 'x' in vhost '/'")
+	wantError(t, r.QueueBind(Binding{Source: "x", Destination: "p"}), amqp.NotFound, "no exchange 'x' in vhost '/'")
 	wantError(t, r.QueueBind(Binding{Source: "amq.direct", Destination: "p"}), amqp.NotFound, "no queue 'p' in vhost '/'")
 	wantError(t, r.ExchangeBind(Binding{Source: "amq.direct", Destination: "x"}), amqp.NotFound, "no exchange 'x'")
 	wantError(t, r.QueueBind(Binding{Source: "amq.headers", Destination: "q", Args: amqp.Table{"x-match": "some"}}),
-		amqp.PreconditionFailed, "Invalid x-match field value \"some\"; expected all, any, all-with-x, or any-with-x")
+		amqp.PreconditionFailed, "Invalid x-match field value <<\"some\">>; expected all, any, all-with-x, or any-with-x")
 	wantError(t, r.QueueBind(Binding{Source: "amq.headers", Destination: "q", Args: amqp.Table{"x-match": true}}),
 		amqp.PreconditionFailed, "Invalid x-match field type bool (value true); expected longstr")
 	for _, b := range []Binding{

@@ -22,7 +22,8 @@ func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
 		q.touch()
 		return q.info(), nil
 	}
-	if spec.Name == "" {
+	serverNamed := spec.Name == ""
+	if serverNamed {
 		spec.Name = "amq.gen-" + rand.Text() // nobody can guess it
 	} else if s.vhost.queue(spec.Name) == nil {
 		if err := checkNewName("queue", spec.Name); err != nil {
@@ -38,6 +39,10 @@ func (s *Session) QueueDeclare(spec QueueSpec) (QueueInfo, error) {
 		}
 	}
 	spec.Args = s.vhost.withDefaultType(&spec)
+	if serverNamed && spec.Args[argQueueType] == "quorum" {
+		return QueueInfo{}, amqp.Errorf(amqp.PreconditionFailed,
+			"Cannot declare a server-named queue for type rabbit_quorum_queue")
+	}
 	q, lsn, err := s.vhost.declareQueue(s, &spec)
 	if err != nil {
 		return QueueInfo{}, err

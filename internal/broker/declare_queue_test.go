@@ -105,6 +105,8 @@ func TestQueueNames(t *testing.T) {
 	r := newRig(t)
 	_, err := r.QueueDeclare(QueueSpec{Name: "amq.mine"})
 	wantError(t, err, amqp.AccessRefused, "queue name 'amq.mine' contains reserved prefix 'amq.*'")
+	_, err = r.QueueDeclare(QueueSpec{Durable: true, Args: amqp.Table{"x-queue-type": "quorum"}})
+	wantError(t, err, amqp.PreconditionFailed, "Cannot declare a server-named queue for type rabbit_quorum_queue")
 	info, err := r.QueueDeclare(QueueSpec{})
 	if err != nil || !strings.HasPrefix(info.Name, "amq.gen-") || len(info.Name) != len("amq.gen-")+26 {
 		t.Errorf("got %+v, %v", info, err)

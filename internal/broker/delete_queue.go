@@ -26,7 +26,7 @@ func (s *Session) QueueDelete(name string, ifUnused, ifEmpty bool) (messages int
 		case ifUnused && len(q.consumers) > 0:
 			return amqp.Errorf(amqp.PreconditionFailed, "%s in use", q)
 		case ifEmpty && q.index.ready > 0:
-			return amqp.Errorf(amqp.PreconditionFailed, "%s is not empty", q)
+			return amqp.Errorf(amqp.PreconditionFailed, "%s not empty", q)
 		}
 		return nil
 	})

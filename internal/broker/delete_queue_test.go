@@ -49,7 +49,7 @@ func TestDeleteQueueConditions(t *testing.T) {
 	c.Cancel()
 	r.publish("", "q", "a")
 	_, err = r.QueueDelete("q", true, true)
-	wantError(t, err, amqp.PreconditionFailed, "queue 'q' in vhost '/' is not empty")
+	wantError(t, err, amqp.PreconditionFailed, "queue 'q' in vhost '/' not empty")
 	r.get("q")
 	if _, err := r.QueueDelete("q", true, true); err != nil {
 		t.Error(err)

@@ -36,7 +36,7 @@ func checkMatchArgument(args amqp.Table) error {
 	case "all", "any", "all-with-x", "any-with-x":
 		return nil
 	}
-	return amqp.Errorf(amqp.PreconditionFailed, "Invalid x-match field value %q; "+
+	return amqp.Errorf(amqp.PreconditionFailed, "Invalid x-match field value <<%q>>; "+
 		"expected all, any, all-with-x, or any-with-x", s)
 }
 

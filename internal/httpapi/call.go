@@ -136,7 +136,7 @@ func (c *call) decode(v any) error {
 	err = d.Decode(v)
 	var wrong *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong) && wrong.Field != "":
 		return badRequest("%s: is a JSON %s, which it cannot be", wrong.Field, wrong.Value)
 	case err != nil:
 		return badRequest("not_json")
@@ -158,12 +158,16 @@ type required struct {
 	value *string
 }
 
-// need refuses a body that lacks one.
+// need refuses a body that lacks one, and names all that it lacks.
 func need(texts ...required) error {
+	var missing []string
 	for _, t := range texts {
 		if t.value == nil {
-			return badRequest("[{key_missing,%s}]", t.key)
+			missing = append(missing, "{key_missing,"+t.key+"}")
 		}
+	}
+	if missing != nil {
+		return badRequest("[%s]", strings.Join(missing, ","))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (k kind) put(c *call) (any, error) {
 	var body struct {
 		Pattern    *string        `json:"pattern"`
 		ApplyTo    string         `json:"apply-to"`
-		Priority   json.Number    `json:"priority"`
+		Priority   any            `json:"priority"`
 		Definition map[string]any `json:"definition"`
 	}
 	if err := c.decode(&body); err != nil {
@@ -93,14 +93,28 @@ func (k kind) put(c *call) (any, error) {
 		return nil, err
 	}
 	p := policy.Policy{Name: c.name("name"), Pattern: *body.Pattern, ApplyTo: body.ApplyTo}
-	if body.Priority != "" {
-		if p.Priority, err = body.Priority.Float64(); err != nil {
-			return nil, badRequest("priority: %v", err)
-		}
+	if p.Priority, err = priority(body.Priority); err != nil {
+		return nil, err
 	}
 	p.Definition = policy.Definition(plainNumbers(body.Definition).(map[string]any))
 	existed := k.named(v, p.Name) != nil
 	return madeIf(!existed), k.set(v, p)
+}
+
+// priority is 0 unless there is one.
+func priority(v any) (float64, error) {
+	switch v := v.(type) {
+	case nil:
+		return 0, nil
+	case json.Number:
+		f, err := v.Float64()
+		if err == nil {
+			return f, nil
+		}
+	case string:
+		return 0, badRequest("Validation failed\n\npriority should be a number, actually was <<%q>>\n", v)
+	}
+	return 0, badRequest("Validation failed\n\npriority should be a number, actually was %v\n", v)
 }
 
 func deletePolicy(c *call) (any, error)         { return userPolicies().remove(c) }

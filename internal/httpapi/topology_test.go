@@ -59,7 +59,7 @@ func TestQueues(t *testing.T) {
 	f.want(404, "Object Not Found", "DELETE", "queues/%2F/none/contents", "")
 	f.want(404, "Object Not Found", "GET", "queues/%2F/none", "")
 	publish(t, ch, "q")
-	f.want(400, "queue 'q' in vhost '/' is not empty", "DELETE", "queues/%2F/q?if-empty=true", "")
+	f.want(400, "queue 'q' in vhost '/' not empty", "DELETE", "queues/%2F/q?if-empty=true", "")
 	if _, err := ch.Consume("q", "tag", true, false, false, false, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +149,8 @@ func TestPolicies(t *testing.T) {
 		f.want(200, p, "GET", kind+"/%2F", "")
 		f.want(400, `Validation failed\n\npattern should be regular expression but is invalid`, "PUT", kind+"/%2F/r", `{"pattern":"(","definition":{"max-length":5}}`)
 		f.want(400, "not recognised policy settings", "PUT", kind+"/%2F/r", `{"pattern":"a","definition":{"max-len":5}}`)
+		f.want(400, `priority should be a number, actually was`, "PUT", kind+"/%2F/r", `{"pattern":"a","priority":"3","definition":{"max-length":5}}`)
+		f.want(400, `priority should be a number, actually was`, "PUT", kind+"/%2F/r", `{"pattern":"a","priority":1e999,"definition":{"max-length":5}}`)
 		f.want(400, "[{key_missing,definition}]", "PUT", kind+"/%2F/r", `{"pattern":"a"}`)
 		f.want(400, "[{key_missing,pattern}]", "PUT", kind+"/%2F/r", `{"definition":{"max-length":5}}`)
 		f.want(404, "vhost_not_found", "PUT", kind+"/nope/r", `{"pattern":"a","definition":{"max-length":5}}`)

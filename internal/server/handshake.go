@@ -134,6 +134,7 @@ func (s *Server) properties() amqp.RawTable {
 			"basic.nack":                   true,
 			"consumer_cancel_notify":       true,
 			"connection.blocked":           true,
+			"consumer_priorities":          true,
 			"authentication_failure_close": true,
 			"per_consumer_qos":             true,
 			"direct_reply_to":              true,

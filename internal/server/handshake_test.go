@@ -43,7 +43,7 @@ func TestHandshake(t *testing.T) {
 		capabilities, _ := properties["capabilities"].(amqp.Table)
 		for _, name := range []string{
 			"publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify",
-			"connection.blocked", "authentication_failure_close", "per_consumer_qos", "direct_reply_to",
+			"connection.blocked", "consumer_priorities", "authentication_failure_close", "per_consumer_qos", "direct_reply_to",
 		} {
 			if capabilities[name] != true {
 				t.Errorf("capability %s = %v", name, capabilities[name])
