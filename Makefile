@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz e2e conformance tidy lint cover demo bench compare nightly
+.PHONY: help build test race fuzz e2e conformance parity tidy lint cover demo bench compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ e2e: ## the black-box suites: programs in five languages against the real binary
 
 conformance: ## the integration tests of the Go client amqp091-go against duepost serve
 	$(GO) run ./e2e/conformance
+
+parity: ## each rule on Duepost and on RabbitMQ, where it is installed: one table
+	$(GO) run ./parity
 
 tidy: ## the house rules; prints the longest files and functions
 	$(GO) test -count 1 ./internal/tidy
