@@ -112,7 +112,7 @@ func managementRules() []rule {
 			p.eventually(func() bool {
 				a = p.api(http.MethodGet, "/api/queues/%2F/"+q, nil)
 				return a.field("messages_unacknowledged") == "1" && a.field("messages") == "3" &&
-					a.field("state") != "absent" && a.field("message_bytes_ready") != "absent"
+					a.field("state") != "absent" && a.field("message_bytes_ready") == "8"
 			})
 			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "state", "policy",
 				"consumers", "messages", "messages_ready", "messages_unacknowledged", "message_bytes", "message_bytes_ready",
