@@ -158,6 +158,9 @@ func (r *run) readTail(l *log) (bool, error) {
 		return false, nil
 	}
 	r.parseIndex(b, blocks, exchanges)
+	if !r.isIndexPossible(filterAt) {
+		return false, nil
+	}
 	return true, r.readFilter(l, filterAt, filter, le.Uint32(t[68:]))
 }
 
@@ -176,6 +179,27 @@ func (r *run) parseIndex(b []byte, blocks, exchanges int64) {
 		}
 		b = b[exchangeBytes:]
 	}
+}
+
+// isIndexPossible reports whether all that is read by the index lies in the file, so
+// that no length in it is trusted. The lists end at an offset.
+func (r *run) isIndexPossible(listsEnd int64) bool {
+	for i, b := range r.blocks {
+		first := b.off == segmentHeaderBytes/8 && b.ordinal == 0
+		if i == 0 && !first || i > 0 && (b.off <= r.blocks[i-1].off || b.ordinal <= r.blocks[i-1].ordinal) {
+			return false
+		}
+	}
+	last := r.blocks[len(r.blocks)-1]
+	if last.off >= r.end || last.ordinal >= r.count || int64(r.count) > int64(r.end)*8/delayedFixed {
+		return false
+	}
+	for i := range r.exchanges {
+		if e := &r.exchanges[i]; r.listsAt+int64(e.at)+int64(e.length) > listsEnd {
+			return false
+		}
+	}
+	return true
 }
 
 // rebuildIndex makes the index from the records. Each says which of its block it
