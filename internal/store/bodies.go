@@ -59,6 +59,7 @@ type bodies struct {
 	files    map[uint32]*bodyFile
 	active   *bodyFile
 	creating bool
+	short    bool // the last file could not be made: there is no room
 	queues   map[uint32]map[uint64]*body
 	waits    map[uint64]*waitingBody // by sequence number
 	bytes    map[uint32]uint64       // of what waits, by exchange
@@ -224,7 +225,15 @@ func (b *bodies) renewLocked(size int64) error {
 	b.creating = false
 	b.room.Broadcast()
 	if err != nil {
+		if errors.Is(err, ErrFull) {
+			b.short = true
+			wake(b.kick) // it tells, and tries again
+		}
 		return err
+	}
+	if b.short {
+		b.short = false
+		wake(b.kick)
 	}
 	if old := b.active; old != nil {
 		old.full = true

@@ -4,23 +4,51 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 )
 
 // Giving back what large bodies took.
 
 // run gives back what is not needed any more, whenever there is something.
 func (b *bodies) run() {
+	retry := time.NewTimer(b.log.o.SpaceRetry)
+	retry.Stop()
+	defer retry.Stop()
 	for {
 		select {
 		case <-b.kick:
+		case <-retry.C:
+			b.renewIfShort()
 		case <-b.quit:
 			return
+		}
+		if b.noteShort() {
+			retry.Reset(b.log.o.SpaceRetry)
 		}
 		b.seal()
 		b.askOwner()
 		if err := b.collect(); err != nil && !errors.Is(err, ErrClosed) {
 			b.log.logger.Warn("cannot give back space of large messages", "err", err)
 		}
+	}
+}
+
+// noteShort has publishers held back while there is no room for a file, and
+// reports whether that is so.
+func (b *bodies) noteShort() bool {
+	b.mu.Lock()
+	short := b.short
+	b.mu.Unlock()
+	b.log.setNoBodies(short)
+	return short
+}
+
+// renewIfShort tries again to make the file that could not be made.
+func (b *bodies) renewIfShort() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.short && !b.creating {
+		_ = b.renewLocked(b.log.o.BodyFileBytes) // create has told why not
 	}
 }
 

@@ -66,6 +66,7 @@ type log struct {
 	waitSpare int         // appends that wait for a spare
 	full      bool        // the last attempt to create a file failed
 	noRuns    bool        // the last run could not be written
+	noBodies  bool        // the last file for large bodies could not be made
 	defs      map[string]definition
 	stats     Stats
 }

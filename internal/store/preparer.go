@@ -102,20 +102,26 @@ func (l *log) prepared(g *segment, err error) bool {
 }
 
 // refusesLocked reports whether new messages are refused: there is no room for
-// the log, or for a run of what waits in it.
-func (l *log) refusesLocked() bool { return l.full || l.noRuns }
+// the log, for a run of what waits in it, or for large bodies.
+func (l *log) refusesLocked() bool { return l.full || l.noRuns || l.noBodies }
 
 // setNoRuns notes whether the last run could be written.
-func (l *log) setNoRuns(noRuns bool) {
+func (l *log) setNoRuns(is bool) { l.setShort(&l.noRuns, is) }
+
+// setNoBodies notes whether the last file for large bodies could be made.
+func (l *log) setNoBodies(is bool) { l.setShort(&l.noBodies, is) }
+
+// setShort changes one of the reasons to refuse new messages.
+func (l *log) setShort(reason *bool, is bool) {
 	l.mu.Lock()
-	was := l.refusesLocked()
-	if l.noRuns != noRuns {
-		l.noRuns = noRuns
+	before := l.refusesLocked()
+	if *reason != is {
+		*reason = is
 		l.space.Broadcast()
 	}
-	is := l.refusesLocked()
+	after := l.refusesLocked()
 	l.mu.Unlock()
-	l.tellSpace(was, is)
+	l.tellSpace(before, after)
 }
 
 func (l *log) tellSpace(was, is bool) {
