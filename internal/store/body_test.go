@@ -268,8 +268,15 @@ func TestLargeOnFullDisk(t *testing.T) {
 		d.mu.Lock()
 		d.size += 64 << 10
 		d.mu.Unlock()
+		if !s.Stats().Full {
+			t.Error("publishers are not held back")
+		}
 		if _, err := s.Commit(b); err != nil {
 			t.Fatalf("there is room again: %v", err)
+		}
+		synctest.Wait()
+		if s.Stats().Full {
+			t.Error("publishers are still held back")
 		}
 		if rec, err := s.Read(b.Refs[1], nil); err != nil || len(rec.Body) != 10_000 {
 			t.Fatalf("%d bytes, %v", len(rec.Body), err)

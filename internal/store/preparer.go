@@ -82,7 +82,7 @@ func (l *log) prepare() (full bool) {
 // prepared takes in the result of one step and reports whether to stop.
 func (l *log) prepared(g *segment, err error) bool {
 	l.mu.Lock()
-	was := l.refusesLocked()
+	was := l.shortLocked()
 	switch {
 	case isFailed(err):
 		l.failLocked(err)
@@ -93,7 +93,7 @@ func (l *log) prepared(g *segment, err error) bool {
 		l.spares = append(l.spares, g)
 		l.full = l.full && len(l.spares) <= l.o.ReserveSegments
 	}
-	is := l.refusesLocked()
+	is := l.shortLocked()
 	l.space.Broadcast()
 	wake(l.cleaner.kick)
 	l.mu.Unlock()
@@ -101,9 +101,13 @@ func (l *log) prepared(g *segment, err error) bool {
 	return err != nil
 }
 
-// refusesLocked reports whether new messages are refused: there is no room for
-// the log, for a run of what waits in it, or for large bodies.
-func (l *log) refusesLocked() bool { return l.full || l.noRuns || l.noBodies }
+// refusesLocked reports whether all new messages are refused: there is no room for
+// the log, or for a run of what waits in it.
+func (l *log) refusesLocked() bool { return l.full || l.noRuns }
+
+// shortLocked reports whether publishers are to be held back: some or all new
+// messages are refused.
+func (l *log) shortLocked() bool { return l.refusesLocked() || l.noBodies }
 
 // setNoRuns notes whether the last run could be written.
 func (l *log) setNoRuns(is bool) { l.setShort(&l.noRuns, is) }
@@ -114,12 +118,12 @@ func (l *log) setNoBodies(is bool) { l.setShort(&l.noBodies, is) }
 // setShort changes one of the reasons to refuse new messages.
 func (l *log) setShort(reason *bool, is bool) {
 	l.mu.Lock()
-	before := l.refusesLocked()
+	before := l.shortLocked()
 	if *reason != is {
 		*reason = is
 		l.space.Broadcast()
 	}
-	after := l.refusesLocked()
+	after := l.shortLocked()
 	l.mu.Unlock()
 	l.tellSpace(before, after)
 }

@@ -154,7 +154,7 @@ func (s *Store) Stats() Stats {
 	l := s.log
 	l.mu.Lock()
 	st := l.stats
-	st.Full, st.Segments, st.Spares = l.refusesLocked(), len(l.order), len(l.spares)
+	st.Full, st.Segments, st.Spares = l.shortLocked(), len(l.order), len(l.spares)
 	st.LogBytes, st.LiveBytes = l.sizesLocked()
 	st.Runs = len(l.files)
 	for _, r := range l.files {
