@@ -65,6 +65,35 @@ func (s *rebuild) separate(adopted []*run) error {
 			}
 		}
 	}
+	for _, c := range runs {
+		if err := c.claim(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim claims the large bodies of what waits in a run: what the log said of them
+// may be lost.
+func (c *lookUp) claim(s *rebuild) error {
+	r, v := c.run, &s.view
+	for n := max(0, r.blockOf(r.state.done)); n < len(r.blocks); n++ {
+		if err := c.load(n); err != nil {
+			return err
+		}
+		for i := range c.image.records {
+			f := &c.image.records[i]
+			at := int64(f.off-c.image.off) * 8
+			rec := c.image.buf[at : at+int64(f.length)]
+			if rec[13]&flagLarge == 0 || !r.isPending(f) || !parseMessage(rec, v) {
+				continue
+			}
+			if _, known := s.large.waiting[f.key.Seq]; !known {
+				s.large.waiting[f.key.Seq] = claimedBody{claimRecord: claimRecord{f.key.Seq, f.exchange, v.Large}}
+				s.bodies.rescued = append(s.bodies.rescued, f.key.Seq)
+			}
+		}
+	}
 	return nil
 }
 

@@ -66,6 +66,7 @@ type bodies struct {
 	dead     []*body
 	sealed   []*bodyFile // to be cut to their length
 	owner    Owner       // to be asked once about what recovery found
+	rescued  []uint64    // entries whose claims recovery found in runs only; the log does not have them yet
 	found    []*bodyFile // by recovery: the gaps between their bodies are not given back yet
 }
 

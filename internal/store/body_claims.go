@@ -245,14 +245,14 @@ func (b *bodies) unclaim(w *waitingBody) {
 // claim keeps the body of an entry that waits in a run beyond the segment at hand.
 // The ending lock is held, so that the entry does not end in the log before the
 // claim and in memory after it.
-func (c *cleaner) claim(seq uint64) {
+func (c *cleaner) claim(seq uint64, segment uint32) {
 	x, s := c.s.index, c.s
 	x.ending.Lock()
 	defer x.ending.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c.err == nil {
-		claim, needed := s.bodies.claimOf(seq, c.seg.id)
+		claim, needed := s.bodies.claimOf(seq, segment)
 		if !needed {
 			return
 		}
@@ -265,16 +265,33 @@ func (c *cleaner) claim(seq uint64) {
 	}
 }
 
+// claimRescued logs the claims that recovery found in runs only, before anything of
+// the damaged log goes.
+func (c *cleaner) claimRescued() {
+	b := c.s.bodies
+	b.mu.Lock()
+	rescued := b.rescued
+	b.mu.Unlock()
+	for _, seq := range rescued {
+		c.claim(seq, 0)
+	}
+	if c.err == nil {
+		b.mu.Lock()
+		b.rescued = nil
+		b.mu.Unlock()
+	}
+}
+
 // claimAgain looks at a record that may be the last that names a large body.
 func (c *cleaner) claimAgain(rec []byte) {
 	if kind(rec[12]) == kindDelayed {
 		if rec[13]&flagLarge != 0 && len(rec) >= delayedFixed {
-			c.claim(recordKey(rec).Seq)
+			c.claim(recordKey(rec).Seq, c.seg.id)
 		}
 		return
 	}
 	r := reader{b: rec[recordHeaderBytes:]}
 	if claim := r.claimRecord(); !r.bad {
-		c.claim(claim.seq)
+		c.claim(claim.seq, c.seg.id)
 	}
 }

@@ -427,3 +427,74 @@ func TestBodyOutlivesItsRecord(t *testing.T) {
 		s.Abandon()
 	})
 }
+
+// TestBodyOutlivesADamagedClaim: where what the log said of large bodies is damaged,
+// the runs tell of them, and the log has it again before the damaged part goes.
+func TestBodyOutlivesADamagedClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := tiny()
+		o.BodyFileBytes = 256 << 10
+		s, d := openFake(t, o)
+		s.SetOwner(ownerOfNothing{})
+		const n = 100
+		turn := func() { // the log turns over
+			t.Helper()
+			for range 300 {
+				_, lsn, err := s.Append(&Message{Body: make([]byte, 150), TTL: -1}, nil, 0)
+				if err != nil || s.Wait(t.Context(), lsn) != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		}
+		for range n {
+			m := largeMessage(300)
+			m.ExchangeID = 1
+			if _, lsn, err := s.AppendDelayed(m, 5); err != nil || s.Wait(t.Context(), lsn) != nil {
+				t.Fatal(err)
+			}
+		}
+		turn()
+		if s.Stats().Flushed < n/2 {
+			t.Fatalf("the test does not test runs: %+v", s.Stats())
+		}
+		s.Abandon()
+		d = d.kill(1)
+		claims := 0
+		err := Dump(d, "d", DumpOptions{}, func(r *Dumped) error {
+			if r.Kind == "claim" {
+				claims++
+				d.flip(r.File, r.Offset+18)
+			}
+			return nil
+		})
+		if err != nil || claims == 0 {
+			t.Fatalf("%d claims, %v", claims, err)
+		}
+		for round := range 2 {
+			if s, err = Open(d, "d", o); err != nil {
+				t.Fatal(err)
+			}
+			if found := len(s.Recovered().Damages); (found > 0) != (round == 0) {
+				t.Fatalf("round %d: %d damages", round, found)
+			}
+			s.SetOwner(ownerOfNothing{})
+			turn()
+			if round == 0 {
+				s.Abandon()
+				d = d.kill(2)
+			}
+		}
+		all := s.PopDue(10, n+1, nil)
+		if len(all) != n {
+			t.Fatalf("popped %d of %d", len(all), n)
+		}
+		for _, p := range all {
+			if rec, err := s.Read(p.Ref, nil); err != nil || len(rec.Body) != 300 {
+				t.Fatalf("%+v: %d bytes, %v", p, len(rec.Body), err)
+			}
+		}
+		s.Abandon()
+	})
+}

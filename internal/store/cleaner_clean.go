@@ -20,6 +20,9 @@ func (c *cleaner) clean(g *segment) error {
 	c.seg, c.err, c.second = g, nil, false
 	c.echoes = map[uint32][]stretch{}
 	g.pins.Wait()
+	if c.claimRescued(); c.err != nil {
+		return c.err
+	}
 	if err := c.emptyFresh(g); err != nil {
 		return err
 	}
