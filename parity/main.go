@@ -57,8 +57,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return fmt.Errorf("read what is documented: %w", err)
 	}
 	peers, err := installed()
-	if err != nil || len(peers) == 0 {
-		return errors.Join(err, missing(stdout))
+	if err != nil {
+		return err
+	}
+	if len(peers) == 0 {
+		return missing(stdout)
 	}
 	dir, err := os.MkdirTemp("", "duepost-parity-")
 	if err != nil {

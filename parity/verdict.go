@@ -17,6 +17,9 @@ type difference struct {
 	heading, words string
 }
 
+// columnWidth is how many letters of what a broker did the table shows.
+const columnWidth = 70
+
 // verdict is what is to be said about a row.
 type verdict struct {
 	row
@@ -130,7 +133,7 @@ func report(w io.Writer, theirs string, verdicts []verdict) error {
 	for _, v := range verdicts {
 		fmt.Fprintln(out, v.summary())
 		for _, d := range v.differing {
-			fmt.Fprintf(out, "  %s\t%s\t%s\t\n", cut(d.label, 40), cut(d.theirs, 70), cut(d.ours, 70))
+			fmt.Fprintf(out, "  %s\t%s\t%s\t\n", cut(d.label, 40), cut(d.theirs, columnWidth), cut(d.ours, columnWidth))
 		}
 		switch {
 		case len(v.faults) > 0:
@@ -173,23 +176,29 @@ func (v verdict) summary() string {
 		for _, d := range v.documented {
 			places = append(places, d.heading+": "+d.words)
 		}
-		last = "documented: " + cut(strings.Join(places, "; "), 70)
+		last = "documented: " + cut(strings.Join(places, "; "), columnWidth)
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%s", v.rule, v.theirs.short(), v.ours.short(), last)
 }
 
+// short is as much of the lines as a column holds; labels only where there are several.
 func (o observation) short() string {
 	switch {
 	case o.broken != "":
 		return "broken"
 	case len(o.lines) == 1:
-		return cut(o.lines[0].value, 70)
+		return cut(o.lines[0].value, columnWidth)
 	}
-	return fmt.Sprintf("%d lines", len(o.lines))
+	var all []string
+	for _, l := range o.lines {
+		all = append(all, l.label+": "+l.value)
+	}
+	return cut(strings.Join(all, "; "), columnWidth)
 }
 
-// cut keeps the first n letters.
+// cut keeps the first n letters, on one line.
 func cut(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
