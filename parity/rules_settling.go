@@ -53,8 +53,8 @@ func settlingRules() []rule {
 		{"ack multiple", mixed(func(t []amqp.Delivery) error { return t[1].Ack(true) }, filled)},
 		{"ack 0 with multiple is all", after(func(c *channel, t []amqp.Delivery) error { return c.Ack(0, true) }, 0)},
 		{"nack 0 with multiple is all", after(func(c *channel, t []amqp.Delivery) error { return c.Nack(0, true, true) }, 3)},
-		{"recover with requeue", after(func(c *channel, t []amqp.Delivery) error { return c.Recover(true) }, 3)},
-		{"recover without requeue", mistake(func(c *channel, t []amqp.Delivery) error { return c.Recover(false) })},
+		{"recover with requeue", after(func(c *channel, t []amqp.Delivery) error { return recoverAll(c, true) }, 3)},
+		{"recover without requeue", mistake(func(c *channel, t []amqp.Delivery) error { return recoverAll(c, false) })},
 		{"ack of an unknown tag", mistake(func(c *channel, t []amqp.Delivery) error { return c.Ack(99, false) })},
 		{"ack of an unknown tag, multiple", mistake(func(c *channel, t []amqp.Delivery) error { return c.Ack(99, true) })},
 		{"ack of tag 0", mistake(func(c *channel, t []amqp.Delivery) error { return c.Ack(0, false) })},
@@ -104,6 +104,11 @@ func settlingRules() []rule {
 			p.note("global", "%s", p.channel().outcome(func(c *channel) error { return c.Qos(1, 0, true) }))
 		}},
 	}
+}
+
+// recoverAll asks for everything that is not acknowledged.
+func recoverAll(c *channel, requeue bool) error {
+	return c.Recover(requeue) //lint:ignore SA1019 what it does is a rule, deprecated or not
 }
 
 // mixed settles some of three, and tells what comes back when the channel is closed.
