@@ -49,26 +49,27 @@ type log struct {
 
 	// The fields below are guarded by mu.
 
-	err       error      // set once: nothing more is appended
-	order     []*segment // log order, the last is active
-	files     []*run     // all run files that are needed
-	dirty     []*segment // those with bytes to commit, in log order
-	unflushed int64      // bytes appended and not yet durable
-	frame     int64      // offset of the open frame in the active segment, -1 = none
-	count     int        // records in it
-	lsn       LSN        // of the open frame, or of the next
-	nextSeq   uint64
-	nextID    uint32
-	armed     bool // lazy is running
-	waiters   []waiting
-	spares    []*segment  // prepared files, used from the front
-	stale     []staleFile // files to recycle or remove, in this order
-	waitSpare int         // appends that wait for a spare
-	full      bool        // the last attempt to create a file failed
-	noRuns    bool        // the last run could not be written
-	noBodies  bool        // the last file for large bodies could not be made
-	defs      map[string]definition
-	stats     Stats
+	err        error      // set once: nothing more is appended
+	order      []*segment // log order, the last is active
+	files      []*run     // all run files that are needed
+	dirty      []*segment // those with bytes to commit, in log order
+	unflushed  int64      // bytes appended and not yet durable
+	frame      int64      // offset of the open frame in the active segment, -1 = none
+	count      int        // records in it
+	lsn        LSN        // of the open frame, or of the next
+	nextSeq    uint64
+	nextID     uint32
+	armed      bool // lazy is running
+	waiters    []waiting
+	spares     []*segment  // prepared files, used from the front
+	stale      []staleFile // files to recycle or remove, in this order
+	staleStuck bool        // the last attempt at that failed
+	waitSpare  int         // appends that wait for a spare
+	full       bool        // the last attempt to create a file failed
+	noRuns     bool        // the last run could not be written
+	noBodies   bool        // the last file for large bodies could not be made
+	defs       map[string]definition
+	stats      Stats
 }
 
 type waiting struct {
@@ -247,8 +248,8 @@ func (l *log) makeRoomLocked(n int64, who priority) error {
 		return nil
 	}
 	if len(l.spares) <= l.keep(who) {
-		if l.full {
-			return ErrFull
+		if l.full && (len(l.stale) == 0 || l.staleStuck) {
+			return ErrFull // else a file is about to be recycled
 		}
 		l.waitSpare++
 		wake(l.want)

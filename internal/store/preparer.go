@@ -68,9 +68,11 @@ func (l *log) prepare() (full bool) {
 			l.warm()
 			return false
 		}
-		if err != nil && old != nil && !isFailed(err) {
+		if old != nil && !isFailed(err) {
 			l.mu.Lock()
-			l.stale = append([]staleFile{*old}, l.stale...) // strictly oldest first
+			if l.staleStuck = err != nil; l.staleStuck {
+				l.stale = append([]staleFile{*old}, l.stale...) // strictly oldest first
+			}
 			l.mu.Unlock()
 		}
 		if stop := l.prepared(g, err); stop {
