@@ -66,7 +66,7 @@ func TestDelayedLimitByPolicyOnALiveExchange(t *testing.T) {
 // stopFor stops the rig, lets time pass and starts it.
 func (r *rig) stopFor(d time.Duration) {
 	r.stop()
-	time.Sleep(d)
+	pass(d)
 	r.start()
 	pass(time.Millisecond)
 }
