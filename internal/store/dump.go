@@ -307,8 +307,6 @@ func (d *dump) decode(rec []byte) (*Dumped, bool) {
 	return s, !r.bad
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func (d *dump) message(rec []byte, s *Dumped) bool {
 	var v messageView
 	if !parseMessage(rec, &v) {
