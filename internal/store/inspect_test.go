@@ -36,11 +36,10 @@ func stopped(t *testing.T, seed uint64) *rig {
 		for range 200 {
 			r.step()
 		}
-		runs := r.s.log.files
-		waiting := slices.ContainsFunc(runs, func(f *run) bool { return f.state.total().Count > 5 })
 		if err := r.s.Close(); err != nil {
 			t.Fatal(err)
 		}
+		waiting := slices.ContainsFunc(r.s.log.files, func(f *run) bool { return f.state.total().Count > 5 })
 		r.disk = r.disk.kill(seed)
 		if waiting {
 			return r
