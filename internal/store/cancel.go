@@ -134,18 +134,18 @@ func (c *cancel) tryLocate(s *Store) (again bool, err error) {
 	x.mu.Lock()
 	f, _ := x.findFresh(c.key.Seq)
 	c.isFresh = f != nil
-	var runs []*run
+	var runs []stretchOfRun
 	if !c.isFresh {
 		runs = x.runsLocked(c.key)
 	}
 	x.mu.Unlock()
-	for _, r := range runs {
-		found, ok, err := s.findInRun(r, c.key)
+	for _, p := range runs {
+		found, ok, err := s.findInRun(p.run, c.key)
 		if err != nil {
-			return r.retired.Load(), err
+			return p.run.retired.Load(), err
 		}
-		if ok {
-			c.run, c.found = r, found
+		if ok && found.off >= p.from && found.off < p.to {
+			c.run, c.found = p.run, found
 			break
 		}
 	}

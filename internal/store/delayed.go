@@ -105,11 +105,18 @@ func (s *Store) placeLocked(rec []byte, who priority, then func(LSN)) error {
 
 var errAgain = errors.New("the index was unlocked meanwhile")
 
+// stretchOfRun is the part of a run in which entries wait, as of now: before it all
+// is popped, behind it another run has what is there.
+type stretchOfRun struct {
+	run      *run
+	from, to uint32
+}
+
 // runsLocked returns the runs that may have an entry that waits.
-func (x *index) runsLocked(k Key) (list []*run) {
+func (x *index) runsLocked(k Key) (list []stretchOfRun) {
 	for _, r := range x.runs {
 		if !r.consumed() && r.blockFor(k) >= 0 {
-			list = append(list, r)
+			list = append(list, stretchOfRun{r, r.next, r.state.stop})
 		}
 	}
 	return list
