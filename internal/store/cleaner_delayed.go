@@ -170,10 +170,9 @@ func (c *cleaner) movedOut(rec []byte) {
 			return
 		}
 		c.view.Arrived, c.view.TTL, c.view.Persistent = m.Arrived, m.TTL, m.Persistent
+		// The run keeps the hold: whether the one who settles it meanwhile drops that
+		// or the copy's cannot be told. See heldLocked.
 		c.copyReady(&c.view.Message, m.Ref)
-		if c.err == nil {
-			c.log.addLiveTo(g, -len(c.held), m.Ref.Len)
-		}
 	}
 }
 

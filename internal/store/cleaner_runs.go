@@ -51,8 +51,8 @@ func (c *cleaner) idleRuns() (gone []*run, fronts []front) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.files {
-		switch held := r.live.Load() - int64(r.state.total().Bytes); {
-		case r.consumed() && !flying[r] && (held <= 0 || r.live.Load() <= 0):
+		switch held := l.heldLocked(r); {
+		case r.consumed() && !flying[r] && held <= 0:
 			c.forgetCountsLocked(r)
 			gone = append(gone, r)
 		case held <= 0 && !flying[r]:

@@ -215,6 +215,7 @@ func (l *log) movedLocked(m *Move) {
 	}
 	g := m.from
 	if g.run != nil {
+		g.run.lastMove = l.lsn
 		g.run.state.done = max(g.run.state.done, afterRecord(m.Ref.Off, m.Ref.Len))
 		g.run.state.take(m.exchange, m.Ref.Len)
 		return

@@ -312,6 +312,7 @@ func (l *log) activateLocked(g *segment) {
 	}
 	l.lsn++ // first LSNs of segments differ even if one stays empty
 	h.firstLSN = l.lsn
+	g.first = l.lsn
 	if g.buf.Load() == nil {
 		l.allocate(g)
 	}
@@ -418,13 +419,22 @@ func (l *log) sizesLocked() (size, live int64) {
 func (l *log) neededLocked() (size, live int64) {
 	size, live = l.sizesLocked()
 	for _, r := range l.files {
-		held := r.live.Load() - int64(r.state.total().Bytes)
-		if held > 0 {
+		if held := l.heldLocked(r); held > 0 {
 			size += max(held, int64(r.state.done)*8-r.punched)
 			live += held
 		}
 	}
 	return size, live
+}
+
+// heldLocked returns the bytes of a run that messages in queues still need: at most
+// these, and none once every move out of it is gone from the log, because what was
+// still needed then was copied when its move went.
+func (l *log) heldLocked(r *run) int64 {
+	if len(l.order) > 0 && l.order[0].first > r.lastMove {
+		return 0
+	}
+	return r.live.Load() - int64(r.state.total().Bytes)
 }
 
 func failed(op string, err error) error { return &FailedError{Op: op, Err: err} }

@@ -123,6 +123,7 @@ func (s *Store) read(r *replay, names []string) (*rebuild, error) {
 	for _, c := range r.used {
 		g := c.seg
 		g.end, g.taken, g.flushed = c.end, c.end, c.end
+		g.first = c.header.firstLSN
 	}
 	var oldest LSN
 	if len(r.used) > 0 {

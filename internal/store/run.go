@@ -45,6 +45,7 @@ type run struct {
 
 	// Guarded by the log lock.
 
+	lastMove   LSN    // of the last move out of it
 	stateIn    uint32 // the segment that has the last record of the state
 	stateBytes int64  // of that
 	punched    int64  // up to here the file's space was given back

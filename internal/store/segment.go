@@ -102,6 +102,7 @@ type segment struct {
 	end     int64 // where the next frame or record goes; the final length once sealed
 	taken   int64 // up to here given to the committer
 	flushed int64 // up to here durable
+	first   LSN   // of its first frame
 	records int   // in it, and how many of them are delayed and no copies
 	delayed int
 	// moved are the delayed records of this segment that went into queues: the
