@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz e2e conformance parity tidy lint cover demo bench compare nightly
+.PHONY: help build test race fuzz oracle e2e conformance parity tidy lint cover demo bench compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 		echo "$$(dirname $$file) $$name"; \
 		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)"; \
 	done
+
+# The oracle has a module of its own, because Pebble brings dozens of others.
+oracle: ## the store against an implementation over Pebble, with random operations
+	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 5m ./...
 
 e2e: PACKAGES = ./e2e/...
 e2e: ## the black-box suites: programs in five languages against the real binary
