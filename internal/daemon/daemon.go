@@ -23,9 +23,9 @@ import (
 //
 // Roles: one goroutine per listener, and one for the space watch. All of them end in Shutdown or Kill.
 type Daemon struct {
-	cfg  config.Config
-	disk store.FS
-	log  *slog.Logger
+	cfg config.Config
+	on  Machine
+	log *slog.Logger
 
 	node  string    // its name for tools
 	began time.Time // when it was started
@@ -53,10 +53,11 @@ type Daemon struct {
 // cause lies outside: a directory or an address that is not to be had. Nothing is left running
 // after an error. A nil log discards.
 func Start(cfg config.Config, log *slog.Logger) (*Daemon, error) {
-	return startOn(store.OSFS{}, cfg, log)
+	return StartOn(Machine{}, cfg, log)
 }
 
-func startOn(disk store.FS, cfg config.Config, log *slog.Logger) (*Daemon, error) {
+// StartOn is Start on another machine than this.
+func StartOn(on Machine, cfg config.Config, log *slog.Logger) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("check configuration: %w", err)
 	}
@@ -64,7 +65,7 @@ func startOn(disk store.FS, cfg config.Config, log *slog.Logger) (*Daemon, error
 		log = slog.New(slog.DiscardHandler)
 	}
 	d := &Daemon{
-		cfg: cfg, disk: disk, log: log.With("part", "daemon"), node: nodeName(), began: time.Now(),
+		cfg: cfg, on: on.withDefaults(), log: log.With("part", "daemon"), node: nodeName(), began: time.Now(),
 		broken: make(chan error, 1),
 	}
 	d.space.changed = make(chan struct{}, 1)
@@ -87,7 +88,9 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	// 2. HTTP answers, so that a supervisor sees "starting" while a long log is replayed.
 	d.serveHTTP(log)
 	// 3. The store: takes the directory's lock and replays the log.
-	d.store, err = store.Open(d.disk, d.cfg.DataDir, store.Options{Logger: log, SpaceChanged: d.space.set})
+	d.store, err = store.Open(d.on.Disk, d.cfg.DataDir, store.Options{
+		Logger: log, SpaceChanged: d.space.set, SegmentBytes: d.on.SegmentBytes,
+	})
 	if err != nil {
 		return storeError(d.cfg.DataDir, err)
 	}
@@ -98,7 +101,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("open users: %w", err)
 	}
-	clock := delay.SystemClock{}
+	clock := d.on.Clock
 	d.alarms = delay.NewAlarms(clock, log)
 	d.engine = delay.New(delay.Config{Store: d.store, Alarms: d.alarms, Clock: clock, Logger: log})
 	d.broker, err = broker.Open(broker.Config{

@@ -54,7 +54,7 @@ func (f flakyFile) Datasync() error {
 func TestBrokenDiskShowsInHealth(t *testing.T) {
 	t.Parallel()
 	disk := newFlakyDisk()
-	d, err := startOn(disk, testConfig(t), nil)
+	d, err := StartOn(Machine{Disk: disk}, testConfig(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestBrokenDiskShowsInHealth(t *testing.T) {
 func TestFullDiskBlocksPublishers(t *testing.T) {
 	t.Parallel()
 	disk := newFlakyDisk()
-	d, err := startOn(disk, testConfig(t), nil)
+	d, err := StartOn(Machine{Disk: disk}, testConfig(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
