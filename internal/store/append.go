@@ -63,7 +63,7 @@ func (s *Store) appendDelayed(m *Message, due int64, y *body) (Key, LSN, error) 
 	g.live.Add(int64(size))
 	g.pins.Add(1)
 	if y == nil { // else it is not spent before its body is claimed elsewhere
-		g.delayed++
+		g.idle++
 	}
 	lsn := l.lsn
 	l.mu.Unlock()

@@ -26,16 +26,23 @@ func (c *cleaner) clean(g *segment) error {
 	if err := c.emptyFresh(g); err != nil {
 		return err
 	}
-	if c.isSpent(g) {
-		if err := c.logStates(); err != nil {
-			return err
-		}
-		if err := c.waitDurable(); err != nil {
-			return err
-		}
-		c.retire()
-		return nil
+	if err := c.logStates(); err != nil {
+		return err
 	}
+	if !c.isSpent(g) {
+		if err := c.copyHeld(g); err != nil {
+			return err
+		}
+	}
+	if err := c.waitDurable(); err != nil {
+		return err
+	}
+	c.retire()
+	return nil
+}
+
+// copyHeld is steps 1 and 2.
+func (c *cleaner) copyHeld(g *segment) error {
 	b, err := c.content(g)
 	if err != nil {
 		return err
@@ -50,17 +57,7 @@ func (c *cleaner) clean(g *segment) error {
 			return err
 		}
 	}
-	if err := c.logEchoes(); err != nil {
-		return err
-	}
-	if err := c.logStates(); err != nil {
-		return err
-	}
-	if err := c.waitDurable(); err != nil {
-		return err
-	}
-	c.retire()
-	return nil
+	return c.logEchoes()
 }
 
 func (c *cleaner) content(g *segment) ([]byte, error) {

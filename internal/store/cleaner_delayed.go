@@ -22,14 +22,14 @@ func (c *cleaner) emptyFresh(g *segment) error {
 }
 
 // isSpent reports whether a segment has nothing but delayed messages of which none
-// is left: it need not be read.
+// is left, and states of runs: it need not be read.
 func (c *cleaner) isSpent(g *segment) bool {
 	x, l := c.s.index, c.log
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return g.fresh == nil && g.live.Load() <= 0 && len(g.moved) == 0 && g.delayed > 0 && g.delayed == g.records
+	return g.fresh == nil && g.live.Load() <= 0 && len(g.moved) == 0 && g.idle > 0 && g.idle == g.records
 }
 
 // delayed copies an entry that waits or is in flight. The ending lock is held, so

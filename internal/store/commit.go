@@ -190,6 +190,8 @@ func (b *Batch) logged(l *log, g *segment, buf []byte, base Ref, o *op) {
 		b.Keys[o.index] = o.key
 		if o.body != nil {
 			l.bodies.wait(o.body, o.key.Seq, o.id, g.id)
+		} else {
+			g.idle++
 		}
 		b.pin(g, o, ref)
 	case kindRetry:

@@ -17,6 +17,7 @@ func (f *flush) install(r *run) error {
 			linkGroup(rec)
 		}
 		err := f.c.s.placeLocked(rec, forCleaner, func(LSN) {
+			l.active().idle++ // the first record; keepStateLocked counts the other
 			if r.count > 0 {
 				l.files = append(l.files, r)
 				l.publishLocked()

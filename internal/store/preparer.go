@@ -13,6 +13,11 @@ type staleFile struct {
 	fits bool // of the ordinary size
 }
 
+// keepRecycled is how many recycled files are kept beyond those that are made:
+// the cleaner gives files back a few at a time, and making and zeroing one that
+// it is about to give back costs as much as everything else the log does.
+const keepRecycled = 4
+
 // runPreparer keeps files ready for the log: recycled ones first, then new
 // ones. A file in use was written before, so a sync of it needs no journal
 // commit; a new one is filled with zeros for the same reason, once the active
@@ -43,14 +48,16 @@ func (l *log) prepare() (full bool) {
 			return false
 		}
 		lacking := len(l.spares) < l.o.ReserveSegments+2
+		wanted := lacking
 		var old *staleFile
 		if len(l.stale) > 0 {
 			f := l.stale[0]
 			old = &f
 			l.stale = l.stale[1:]
+			wanted = f.fits && len(l.spares) < l.o.ReserveSegments+2+keepRecycled
 		}
 		id := l.nextID
-		if lacking {
+		if wanted {
 			l.nextID++
 		}
 		l.mu.Unlock()
@@ -58,7 +65,7 @@ func (l *log) prepare() (full bool) {
 		var g *segment
 		var err error
 		switch {
-		case old != nil && lacking && old.fits:
+		case old != nil && wanted:
 			g, err = l.recycle(old.seg, id)
 		case old != nil:
 			err = l.remove(old.seg)

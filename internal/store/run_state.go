@@ -26,6 +26,7 @@ func (l *log) keepStateLocked(r *run) {
 	g := l.active()
 	r.stateIn, r.stateBytes = g.id, recordHeaderBytes+16+8*int64(len(r.state.cancelled))
 	g.live.Add(r.stateBytes)
+	g.idle++
 }
 
 // bitmap is a set of small numbers; nil is empty.

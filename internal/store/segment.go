@@ -103,8 +103,10 @@ type segment struct {
 	taken   int64 // up to here given to the committer
 	flushed int64 // up to here durable
 	first   LSN   // of its first frame
-	records int   // in it, and how many of them are delayed and no copies
-	delayed int
+	records int   // in it since it became active
+	// idle of them need no look when the segment goes, if nothing in it is live:
+	// delayed messages that are no copies, and what is said of runs.
+	idle int
 	// moved are the delayed records of this segment that went into queues: the
 	// records themselves do not say which.
 	moved []movedEntry
