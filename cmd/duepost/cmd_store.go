@@ -26,6 +26,7 @@ type storeBenchCmd struct {
 	Writers  int           `name:"writers" default:"8" help:"Concurrent publishers."`
 	InFlight int           `name:"in-flight" default:"1000" help:"Messages in flight, all publishers together."`
 	Within   time.Duration `name:"within" default:"1h" help:"Due instants are spread over this; 0 makes all due at one instant."`
+	Burst    int           `name:"burst" default:"1000000" help:"More messages, due at one instant before all others."`
 	Release  int           `name:"release" help:"Release so many at the end. Default: all."`
 	Rate     int           `name:"rate" help:"Instead: publish so many a second, with delays of 5ms to --within, and show how late they are released."`
 	For      time.Duration `name:"for" default:"30s" help:"How long (--rate)."`
@@ -65,6 +66,6 @@ func (c *storeBenchCmd) measure(ctx context.Context) (any, error) {
 	}
 	return storebench.Run(ctx, storebench.Config{
 		Dir: c.Dir, Count: c.Messages, Size: c.Size, Writers: c.Writers, Group: max(1, c.InFlight/max(1, c.Writers)),
-		Within: c.Within, Release: c.Release,
+		Within: c.Within, Burst: c.Burst, Release: c.Release,
 	})
 }

@@ -89,8 +89,26 @@ func (s *Store) Settle(q uint32, positions []uint64, refs []Ref) {
 		logged := s.log.settle(q, positions)
 		s.bodies.settled(q, positions[:logged]...)
 	}
-	for _, r := range refs {
-		s.Drop(r)
+	s.dropAll(refs)
+}
+
+// dropAll is Drop of each; those of one file that follow each other are accounted
+// for together.
+func (s *Store) dropAll(refs []Ref) {
+	for len(refs) > 0 {
+		file, n, bytes := refs[0].File, 0, int64(0)
+		for n < len(refs) && refs[n].File == file {
+			bytes += int64(refs[n].Len)
+			n++
+		}
+		if file&memoryBit == 0 {
+			s.log.addLive(file, -bytes)
+		} else {
+			for _, r := range refs[:n] {
+				s.memory.drop(r)
+			}
+		}
+		refs = refs[n:]
 	}
 }
 
@@ -125,20 +143,19 @@ func (s *Store) Drop(ref Ref) {
 		s.memory.drop(ref)
 		return
 	}
-	s.log.addLive(ref, -1)
+	s.log.addLive(ref.File, -int64(ref.Len))
 }
 
-// addLive accounts for n more holds of the record at ref.
-func (l *log) addLive(ref Ref, n int) {
-	g := l.segs.Load().get(ref.File)
+// addLive accounts for bytes of holds that came or, if negative, went.
+func (l *log) addLive(file uint32, bytes int64) {
+	g := l.segs.Load().get(file)
 	if g == nil {
 		return // moved or cleaned meanwhile; the copy has its own account
 	}
-	l.addLiveTo(g, n, ref.Len)
+	l.addLiveTo(g, bytes)
 }
 
-func (l *log) addLiveTo(g *segment, n int, length uint32) {
-	d := int64(n) * int64(length)
+func (l *log) addLiveTo(g *segment, d int64) {
 	now := g.live.Add(d)
 	if quarter := g.size/4 + 1; d < 0 && (now <= 0 || now/quarter != (now-d)/quarter) {
 		wake(l.cleaner.kick)

@@ -219,7 +219,7 @@ func (c *cancel) applyLocked(s *Store) {
 		x.bytes -= int64(c.entry.length)
 		x.fixLocked(&f.source)
 		x.countLocked(c.entry.exchange, -1, c.entry.length)
-		s.log.addLive(f.ref(&c.entry), -1)
+		s.log.addLive(f.seg.id, -int64(c.entry.length))
 		return
 	}
 	r := c.run
@@ -231,5 +231,5 @@ func (c *cancel) applyLocked(s *Store) {
 		x.fixLocked(&r.source)
 	}
 	x.countLocked(c.found.exchange, -1, c.found.length)
-	s.log.addLiveTo(r.segment, -1, c.found.length)
+	s.log.addLiveTo(r.segment, -int64(c.found.length))
 }

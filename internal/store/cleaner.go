@@ -38,7 +38,10 @@ type cleaner struct {
 	spare  []planned
 	move   Move // scratch
 	second bool // pass
-	first  LSN  // of seg
+	// runsHold says that a message is in a queue whose record is in a run. What this
+	// segment moved there it moved before that was asked.
+	runsHold bool
+	first    LSN // of seg
 	// On a full disk: how many segments may still be cleaned, and what was live
 	// when that was granted.
 	granted int

@@ -17,7 +17,7 @@ import (
 //  3. wait until the copies, and what made copies unnecessary, are durable;
 //  4. take the file out of the log.
 func (c *cleaner) clean(g *segment) error {
-	c.seg, c.err, c.second = g, nil, false
+	c.seg, c.err, c.second, c.runsHold = g, nil, false, c.log.runsHold()
 	c.echoes = map[uint32][]stretch{}
 	g.pins.Wait()
 	if c.claimRescued(); c.err != nil {
@@ -170,7 +170,7 @@ func (c *cleaner) copyReady(m *Message, from Ref) {
 	for _, t := range c.held {
 		c.noteCopy(t, lsn)
 		if !c.ask.Relocate(t.Queue, t.Pos, from, to) {
-			c.log.addLive(to, -1)
+			c.log.addLive(to.File, -int64(to.Len))
 		}
 	}
 }

@@ -143,6 +143,9 @@ func (c *cleaner) relocateFlying(f *fresh, key Key, copied []byte) error {
 // movedOut copies messages out of runs into the log that a move record put into
 // queues: it is the only one to know.
 func (c *cleaner) movedOut(rec []byte) {
+	if !c.runsHold {
+		return
+	}
 	r := reader{b: rec[recordHeaderBytes:]}
 	var coder moveCoder
 	m := &c.move

@@ -142,8 +142,8 @@ func (b *Batch) log(s *Store) (LSN, error) {
 	for i := range b.ops {
 		b.logged(l, g, buf, ref, &b.ops[i])
 	}
-	for i := range b.moves {
-		l.movedLocked(&b.moves[i])
+	for rest := b.moves; len(rest) > 0; {
+		rest = rest[l.movedLocked(rest):]
 	}
 	for i := range b.cancels {
 		b.cancels[i].logged()
@@ -209,24 +209,37 @@ func (b *Batch) pin(g *segment, o *op, ref Ref) {
 	g.pins.Add(1)
 }
 
-// movedLocked notes in which queues a delayed record is now, or how far its run
-// is consumed.
-func (l *log) movedLocked(m *Move) {
+// movedLocked notes in which queues the first of these delayed records are now, or
+// how far their run is consumed. It returns how many it took: those of one run and
+// exchange are accounted for together.
+func (l *log) movedLocked(moves []Move) int {
+	m := &moves[0]
+	g := m.from
+	if g.run == nil {
+		l.claimMoved(m)
+		for _, t := range m.Targets {
+			g.moved = append(g.moved, movedEntry{off: m.Ref.Off, queue: t.Queue, pos: t.Pos, arrived: m.Arrived, life: lifeOf(m.TTL, m.Persistent)})
+		}
+		if g.movedMany() {
+			wake(l.cleaner.kick)
+		}
+		return 1
+	}
+	n, taken := 0, Pending{}
+	for ; n < len(moves) && moves[n].from == g && moves[n].exchange == m.exchange; n++ {
+		l.claimMoved(&moves[n])
+		g.run.state.done = max(g.run.state.done, afterRecord(moves[n].Ref.Off, moves[n].Ref.Len))
+		taken.Count++
+		taken.Bytes += uint64(moves[n].Ref.Len)
+	}
+	g.run.lastMove = l.lsn
+	g.run.state.take(m.exchange, taken)
+	return n
+}
+
+func (l *log) claimMoved(m *Move) {
 	if m.body != nil {
 		l.bodies.claim(m.body, m.Targets)
-	}
-	g := m.from
-	if g.run != nil {
-		g.run.lastMove = l.lsn
-		g.run.state.done = max(g.run.state.done, afterRecord(m.Ref.Off, m.Ref.Len))
-		g.run.state.take(m.exchange, m.Ref.Len)
-		return
-	}
-	for _, t := range m.Targets {
-		g.moved = append(g.moved, movedEntry{off: m.Ref.Off, queue: t.Queue, pos: t.Pos, arrived: m.Arrived, life: lifeOf(m.TTL, m.Persistent)})
-	}
-	if g.movedMany() {
-		wake(l.cleaner.kick)
 	}
 }
 
@@ -250,7 +263,7 @@ func (b *Batch) applied(s *Store, o *op) {
 			s.bodies.ended(m.Key.Seq)
 		}
 		if m.Holds != 1 {
-			s.log.addLiveTo(m.from, m.Holds-1, m.Ref.Len)
+			s.log.addLiveTo(m.from, int64(m.Holds-1)*int64(m.Ref.Len))
 		}
 		x.landLocked()
 	case kindDropExchange:
@@ -265,7 +278,7 @@ func (b *Batch) applied(s *Store, o *op) {
 
 func (s *Store) dropExchangeLocked(exchange uint32) {
 	x, l := s.index, s.log
-	x.dropLocked(exchange, func(r Ref) { l.addLive(r, -1) })
+	x.dropLocked(exchange, func(r Ref) { l.addLive(r.File, -int64(r.Len)) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.files {

@@ -52,7 +52,7 @@ func (f *flush) state(r *run) (moved flushedSegments) {
 			break
 		}
 		if p.to != 0 {
-			r.state.take(p.exchange, p.length) // popped, or cancelled before that
+			r.state.take(p.exchange, oneOf(p.length)) // popped, or cancelled before that
 		}
 	}
 	for _, g := range f.segs {
@@ -82,7 +82,7 @@ func (f *flush) take(r *run, fr *fresh) {
 		if p := f.find(k); p != nil {
 			r.state.cancelled = r.state.cancelled.with(f.ordinal(r, p))
 			if p.to >= r.next {
-				r.state.take(p.exchange, p.length)
+				r.state.take(p.exchange, oneOf(p.length))
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (f *flush) serveLocked(r *run) {
 			live += int64(p.length)
 		}
 		fr.land(fl.key.Seq)
-		l.addLive(fl.ref, -1)
+		l.addLive(fl.ref.File, -int64(fl.ref.Len))
 		fl.ref = Ref{File: r.id, Off: p.to, Len: p.length}
 		fl.from = &r.source
 	}

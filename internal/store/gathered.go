@@ -157,7 +157,7 @@ func (g *gathered) peek() *finding {
 			}
 			g.settled.extend(&f)
 		case g.settled.covers(&f) || g.noQueue[f.queue] || g.isAgain(&f):
-			g.log.addLive(f.ref, -1)
+			g.log.addLive(f.ref.File, -int64(f.ref.Len))
 		default:
 			g.next, g.has = f, true
 		}

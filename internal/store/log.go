@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -435,6 +436,13 @@ func (l *log) heldLocked(r *run) int64 {
 		return 0
 	}
 	return r.live.Load() - int64(r.state.total().Bytes)
+}
+
+// runsHold reports whether messages in queues need any run.
+func (l *log) runsHold() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.files, func(r *run) bool { return l.heldLocked(r) > 0 })
 }
 
 func failed(op string, err error) error { return &FailedError{Op: op, Err: err} }

@@ -110,7 +110,7 @@ func (s *rebuild) moved(m *Move) Ref {
 		st := &g.run.state
 		st.done = max(st.done, afterRecord(m.Ref.Off, m.Ref.Len))
 		g.run.lastMove = max(g.run.lastMove, s.lsn)
-		st.take(m.exchange, m.Ref.Len)
+		st.take(m.exchange, oneOf(m.Ref.Len))
 		return m.Ref
 	}
 	if g != nil && g.fresh != nil {

@@ -71,14 +71,14 @@ func (s *runState) isDropped(exchange uint32) bool {
 	return len(s.dropped) > 0 && slices.Contains(s.dropped, exchange)
 }
 
-// take subtracts one entry that ended.
-func (s *runState) take(exchange, length uint32) {
+// take subtracts entries that ended.
+func (s *runState) take(exchange uint32, ended Pending) {
 	p, ok := s.left[exchange]
 	if !ok {
 		return
 	}
-	p.Count -= min(1, p.Count)
-	p.Bytes -= min(uint64(length), p.Bytes)
+	p.Count -= min(ended.Count, p.Count)
+	p.Bytes -= min(ended.Bytes, p.Bytes)
 	if p.Count == 0 {
 		delete(s.left, exchange)
 		return
@@ -86,10 +86,12 @@ func (s *runState) take(exchange, length uint32) {
 	s.left[exchange] = p
 }
 
+func oneOf(length uint32) Pending { return Pending{1, uint64(length)} }
+
 // cancel takes one entry out of those that wait.
 func (s *runState) cancel(c *canceledInRun) {
 	s.cancelled = s.cancelled.with(c.ordinal)
-	s.take(c.exchange, c.length)
+	s.take(c.exchange, oneOf(c.length))
 }
 
 func (s *runState) put(exchange, length uint32) {

@@ -119,9 +119,14 @@ func (w watch) stop() (took, busy time.Duration) {
 	return time.Since(w.start), processTime() - w.busy
 }
 
-func processTime() time.Duration {
+func processTime() time.Duration { return cpuTime(unix.RUSAGE_SELF) }
+
+// threadTime is processor time of the calling thread.
+func threadTime() time.Duration { return cpuTime(unix.RUSAGE_THREAD) }
+
+func cpuTime(who int) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+	if err := unix.Getrusage(who, &u); err != nil {
 		return 0 // it cannot fail for the process itself
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
