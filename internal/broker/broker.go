@@ -28,7 +28,7 @@ const DefaultMaxParked = 1_000_000
 // DefaultIndexBytes is the default of Limits.IndexBytes.
 const DefaultIndexBytes = 64 << 20
 
-// Config is what a Broker is made of. All but Logger, Recovered and Limits are required.
+// Config is what a Broker is made of. All but Logger, Recovered, Limits and Compat are required.
 type Config struct {
 	Store  *store.Store  // opened before the broker and closed after it
 	Engine *delay.Engine // started with the broker as its Sink after Open, stopped before Close
@@ -38,11 +38,12 @@ type Config struct {
 	// Recovered is what the store found; nil asks the store, which tells it once.
 	Recovered *store.Recovery
 	Limits    Limits
+	Compat    Compat
 }
 
 // Broker is all virtual hosts over one store.
 //
-// Roles: the worker and the pager, a goroutine each, from Open to Close.
+// Roles: the worker, the pager and the evacuation, a goroutine each, from Open to Close.
 type Broker struct {
 	store  *store.Store
 	engine *delay.Engine
@@ -50,9 +51,12 @@ type Broker struct {
 	clock  delay.Clock
 	log    *slog.Logger
 	limits Limits
+	compat Compat
 	worker *worker
 	pager  *pager
 	ids    ids
+
+	evacuation *evacuation
 
 	counters counters
 	release  release // working space of Route and Push
@@ -70,7 +74,7 @@ type Broker struct {
 	mu      sync.RWMutex // guards all below; a leaf lock
 	vhosts  map[string]*VHost
 	queues  map[uint32]*Queue    // logged queues and parking queues, by id
-	delayed map[uint32]*Exchange // by id
+	delayed map[uint32]*Exchange // by id, with what remains of deleted ones
 	closed  bool
 }
 
@@ -92,12 +96,14 @@ func Open(c Config) (*Broker, error) {
 		clock:   c.Clock,
 		log:     c.Logger.With("part", "broker"),
 		limits:  c.Limits,
+		compat:  c.Compat,
 		worker:  newWorker(),
 		vhosts:  make(map[string]*VHost),
 		queues:  make(map[uint32]*Queue),
 		delayed: make(map[uint32]*Exchange),
 		globals: globals{values: make(map[string][]byte)},
 	}
+	b.evacuation = newEvacuation(b)
 	b.ids = ids{store: c.Store, next: idBlock, end: idBlock}
 	b.dispatches.New = newDispatch
 	b.settlements.New = newSettlement
@@ -113,6 +119,7 @@ func Open(c Config) (*Broker, error) {
 	c.Store.SetOwner(b)
 	b.worker.start()
 	b.pager.start()
+	b.evacuation.start()
 	return b, nil
 }
 
@@ -126,6 +133,7 @@ func (b *Broker) Close() error {
 	if closed {
 		return nil
 	}
+	b.evacuation.stop()
 	b.worker.stop()
 	b.pager.stop()
 	return b.noteCleanStop()

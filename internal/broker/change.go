@@ -74,9 +74,16 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 		}
 	}
 	pending := make(map[*Exchange]uint64)
+	var remains []*Exchange
 	for x := range c.exchanges {
 		x.forget(batch)
-		if x.delayed {
+		switch r := x.remains(); {
+		case !x.delayed:
+		case r != nil && r.pending().Count > 0 && !v.deleted.Load():
+			r.defineRemains(batch)
+			remains = append(remains, r)
+		default:
+			x.dropPending(batch)
 			pending[x] = x.pending().Count
 		}
 	}
@@ -102,6 +109,9 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 		if x.delayed {
 			v.broker.removeDelayed(x)
 		}
+	}
+	for _, r := range remains {
+		v.addRemainsLocked(r)
 	}
 	v.noteDropped(pending)
 	for q := range c.queues {
@@ -133,10 +143,12 @@ func (x *Exchange) forget(batch *store.Batch) {
 	} else if x.delayed {
 		batch.Delete(orphanDefinition(x.id))
 	}
-	if x.delayed {
-		batch.DropExchange(x.id)
-		batch.DropExchange(x.id | historyBit)
-	}
+}
+
+// dropPending puts the end of all that waits in an exchange into a batch.
+func (x *Exchange) dropPending(batch *store.Batch) {
+	batch.DropExchange(x.id)
+	batch.DropExchange(x.id | historyBit)
 }
 
 // link makes a binding known at both its ends.

@@ -91,14 +91,17 @@ func (v *VHost) count(s *Stats) {
 	}
 }
 
-// Delayed returns what waits in a delayed exchange of the virtual host; nothing if there is no
-// such exchange.
+// Delayed returns what waits in a delayed exchange of the virtual host, and in what remains of
+// former ones of its name; nothing if there is no such exchange.
 func (v *VHost) Delayed(exchange string) store.Pending {
-	x := v.exchange(exchange)
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	x := v.exchanges[exchange]
 	if x == nil || !x.delayed {
 		return store.Pending{}
 	}
-	return x.pending()
+	a, b := x.pending(), v.pendingInRemainsLocked(exchange)
+	return store.Pending{Count: a.Count + b.Count, Bytes: a.Bytes + b.Bytes}
 }
 
 // pending is what waits in a delayed exchange.

@@ -22,7 +22,7 @@ func (s *Session) ExchangeDeclare(spec ExchangeSpec) error {
 		return nil
 	}
 	kind, err := exchangeKindOf(&spec, s.vhost.name)
-	if err != nil {
+	if err != nil && !s.vhost.exchange(spec.Name).passesInnerType(&spec) {
 		return err
 	}
 	if err := s.checkExchange(s.rights.MayConfigure, spec.Name); err != nil {
@@ -149,7 +149,7 @@ func newExchange(v *VHost, spec *ExchangeSpec, kind exchangeKind) *Exchange {
 		incoming:   make(map[bindingKey]*binding),
 	}
 	x.policies = v.matchLocked(x.name, policy.Exchange)
-	x.settings.Store(newExchangeSettings(x.args, x.policies.definition()))
+	x.settings.Store(newExchangeSettings(x.args, x.policies.definition(), &v.broker.compat))
 	return x
 }
 
@@ -194,7 +194,9 @@ func (x *Exchange) checkEquivalent(spec *ExchangeSpec) error {
 	d.flag("internal", spec.Internal, x.internal)
 	d.argument(argAlternate, spec.Args, x.args)
 	if x.delayed {
-		d.argument(argDelayedType, spec.Args, x.args)
+		if !x.passesInnerType(spec) {
+			d.argument(argDelayedType, spec.Args, x.args)
+		}
 		for _, c := range delayedArguments() {
 			d.argument(c.name, spec.Args, x.args)
 		}

@@ -27,6 +27,7 @@ const (
 	limitsPrefix   = "vhost-limits/"
 	globalPrefix   = "global-parameter/"
 	orphanPrefix   = "orphan/"
+	remnantPrefix  = "remnant/"
 	parkPrefix     = "park/"
 	cleanPrefix    = "clean/"
 	levelPrefix    = "level/"
@@ -55,6 +56,10 @@ func parkDefinition(vhost, reason string) string {
 
 func orphanDefinition(id uint32) string {
 	return string(binary.BigEndian.AppendUint32([]byte(orphanPrefix), id))
+}
+
+func remnantDefinition(vhost string, id uint32) string {
+	return string(binary.BigEndian.AppendUint32([]byte(definitionKey(remnantPrefix, vhost)), id))
 }
 
 func cleanDefinition(id uint32) string {

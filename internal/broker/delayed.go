@@ -132,7 +132,7 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 		return
 	}
 	s := x.settings.Load()
-	from := x
+	from := x.releases()
 	if s.late != lateDeliver && o.Arrived-d.Key.Due > s.lateAfter {
 		if s.late == lateDrop {
 			b.drop(x, o, &b.counters.lateDropped)
@@ -149,14 +149,32 @@ func (b *Broker) planRelease(d *store.Due, o *delay.Outcome, p *plan) {
 		b.drop(x, o, &b.counters.delayedDropped)
 	case len(r.route.queues) == 0:
 		b.planParking(x, &rec, o, p)
-	case anyFull(r.route.queues):
+	case anyFull(r.route.queues) && !s.plugin:
 		o.Verdict = delay.Retry
 	default:
+		if s.plugin && !b.passFull(&rec, x, o) {
+			return
+		}
 		if d.Key.Due <= r.doubtful {
 			p.stored.flags = flagRedelivered
 		}
 		b.planMove(&rec, o, p)
 	}
+}
+
+// passFull takes the queues that refuse a due message out of its route, and reports false if no
+// other is left.
+func (b *Broker) passFull(rec *store.Record, x *Exchange, o *delay.Outcome) bool {
+	r := &b.release
+	if !anyFull(r.route.queues) {
+		return true
+	}
+	r.route.queues = withoutFull(r.route.queues, r.route.queues[:0], &rec.Message)
+	if len(r.route.queues) == 0 {
+		b.drop(x, o, &b.counters.delayedDropped)
+		return false
+	}
+	return true
 }
 
 // drop ends the waiting of a due message because its exchange's settings say so.

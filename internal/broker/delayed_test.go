@@ -89,6 +89,39 @@ func TestDelayedUsesTheBindingsOfItsTime(t *testing.T) {
 	})
 }
 
+func TestWhatDoesNotWaitIsAsItWasSentBesideADelayedExchange(t *testing.T) {
+	t.Parallel()
+	for _, inTx := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.delayedExchange("x", "fanout")
+			r.queue("now", nil)
+			r.queue("later", nil)
+			r.bind("now", "amq.fanout", "")
+			r.bindExchange("x", "amq.fanout", "")
+			r.bind("later", "x", "")
+			m := newMessage("amq.fanout", "", "m", withDelay(1000))
+			if inTx {
+				tx := r.p.NewTx()
+				if err := tx.Publish(m); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tx.Commit(); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := r.p.Publish(m); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.take("now").headers["x-delay"]; got != int64(1000) {
+				t.Errorf("in tx %v: got x-delay %v, want it as it was sent", inTx, got)
+			}
+			pass(2 * time.Second)
+			if got := r.take("later").headers["x-delay"]; got != int64(-1000) {
+				t.Errorf("in tx %v: got x-delay %v after the delay", inTx, got)
+			}
+		})
+	}
+}
+
 func TestBadDelayIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

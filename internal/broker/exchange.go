@@ -63,6 +63,10 @@ type Exchange struct {
 	// the next message builds it anew.
 	table atomic.Pointer[routeTable]
 
+	// heir is set in what remains of a deleted exchange: the name of the one that gets what
+	// waits in it. See remains.
+	heir *string
+
 	policies policyPair // guarded by vhost.mu
 
 	// bindings from here and to here; guarded by vhost.mu.

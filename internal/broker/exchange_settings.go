@@ -11,12 +11,14 @@ type exchangeSettings struct {
 	alternate string // exchange for what no binding takes, "" for none
 
 	// Of a delayed exchange.
-	maxLength       int64  // most messages that wait, -1 unlimited
-	maxBytes        int64  // most bytes of those, -1 unlimited
-	late            late   // what becomes of those that are due for longer than lateAfter
-	lateAfter       int64  // milliseconds
-	deadLetter      string // exchange for late ones
+	maxLength       int64 // most messages that wait, -1 unlimited
+	maxBytes        int64 // most bytes of those, -1 unlimited
+	late            late  // what becomes of those that are due for longer than lateAfter
+	lateAfter       int64 // milliseconds
+	hasDeadLetter   bool
+	deadLetter      string // exchange for late ones, and for what waits when the exchange is deleted
 	dropsUnroutable bool   // what nobody takes when it is due is dropped and not parked
+	plugin          bool   // it does as RabbitMQ's plugin does; see Compat
 }
 
 // late says what becomes of messages that are released late, after a stop for example.
@@ -28,9 +30,9 @@ const (
 	lateDrop
 )
 
-// newExchangeSettings computes what is in force from arguments that were checked and from a
-// policy's definition, which may be nil.
-func newExchangeSettings(args amqp.Table, d policy.Definition) *exchangeSettings {
+// newExchangeSettings computes what is in force from arguments that were checked, from a policy's
+// definition, which may be nil, and from what the broker says of all delayed exchanges.
+func newExchangeSettings(args amqp.Table, d policy.Definition, c *Compat) *exchangeSettings {
 	s := new(exchangeSettings)
 	var ok bool
 	if s.alternate, ok = args[argAlternate].(string); !ok {
@@ -39,15 +41,19 @@ func newExchangeSettings(args amqp.Table, d policy.Definition) *exchangeSettings
 	e := effective{args, d}
 	s.maxLength, s.maxBytes = e.least("delayed-max-length"), e.least("delayed-max-length-bytes")
 	s.lateAfter = max(e.least("delayed-late-after"), 0)
-	s.deadLetter, _ = e.text("delayed-dead-letter-exchange")
+	s.deadLetter, s.hasDeadLetter = e.text("delayed-dead-letter-exchange")
 	switch mode, _ := e.text("delayed-late"); mode {
 	case "dead-letter":
 		s.late = lateDeadLetter
 	case "drop":
 		s.late = lateDrop
 	}
-	mode, _ := e.text("delayed-unroutable")
-	s.dropsUnroutable = mode == "drop"
+	s.plugin = c.Plugin
+	if mode, ok := e.text("delayed-compat"); ok {
+		s.plugin = mode == "plugin"
+	}
+	mode, ok := e.text("delayed-unroutable")
+	s.dropsUnroutable = mode == "drop" || s.plugin && !ok
 	return s
 }
 
@@ -59,6 +65,7 @@ func delayedArguments() []namedCheck {
 		{"x-delayed-late", oneOf("invalid_late_policy", "deliver", "dead-letter", "drop")},
 		{"x-delayed-late-after", checkNotNegative},
 		{"x-delayed-dead-letter-exchange", checkString},
+		{"x-delayed-compat", oneOf("invalid_compat_mode", "strict", "plugin")},
 		{"x-delayed-unroutable", oneOf("invalid_unroutable_policy", "park", "drop")},
 	}
 }
@@ -76,7 +83,7 @@ func (x *Exchange) isFull() bool {
 
 // setPolicyLocked puts into force what a policy says, nil for none, together with the arguments.
 func (x *Exchange) setPolicyLocked(d policy.Definition) {
-	x.applyLocked(newExchangeSettings(x.args, d))
+	x.applyLocked(newExchangeSettings(x.args, d, &x.vhost.broker.compat))
 }
 
 // applyLocked puts settings into force. The caller holds VHost.mu, for routes found before may be

@@ -124,7 +124,7 @@ func TestDelayedArgumentsAreChecked(t *testing.T) {
 	r := newRig(t)
 	for name, v := range map[string]any{
 		"x-delayed-max-length": "5", "x-delayed-late": "never", "x-delayed-late-after": int32(-1),
-		"x-delayed-unroutable": "lose", "x-delayed-dead-letter-exchange": int32(1),
+		"x-delayed-unroutable": "lose", "x-delayed-compat": "both", "x-delayed-dead-letter-exchange": int32(1),
 	} {
 		err := r.ExchangeDeclare(ExchangeSpec{Name: "x", Type: delayedType, Args: amqp.Table{
 			argDelayedType: "direct", name: v,

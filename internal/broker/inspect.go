@@ -90,7 +90,7 @@ func (v *VHost) ExchangeState(name string) (ExchangeState, bool) {
 func (x *Exchange) stateLocked() ExchangeState {
 	s := ExchangeState{ExchangeSpec: x.spec(), Delayed: x.delayed, Policies: x.policies.applied()}
 	if x.delayed {
-		s.Pending = x.pending().Count
+		s.Pending = x.pending().Count + x.vhost.pendingInRemainsLocked(x.name).Count
 	}
 	return s
 }

@@ -63,9 +63,9 @@ func (p *Publisher) findKey(x *Exchange, hash uint64, key []byte, old []store.Ke
 	}, old)
 }
 
-// holdKeyed gives the message at hand to the delay engine in place of what waits under
+// holdKeyed gives a message to the delay engine in place of what waits under
 // its key, or takes that out.
-func (p *Publisher) holdKeyed(x *Exchange) (store.LSN, error) {
+func (p *Publisher) holdKeyed(x *Exchange, m *store.Message) (store.LSN, error) {
 	b, d := p.broker, &p.route.delay
 	hash := keyHash(x.id, d.Key)
 	b.turns.take(hash)
@@ -83,8 +83,8 @@ func (p *Publisher) holdKeyed(x *Exchange) (store.LSN, error) {
 		}
 		return lsn, err
 	}
-	p.record.KeyHash = hash
-	n, lsn, err := b.engine.Replace(&p.swap, p.old, &p.record, p.dueOf())
+	m.KeyHash = hash
+	n, lsn, err := b.engine.Replace(&p.swap, p.old, m, p.dueOf())
 	p.cancelled += n
 	return lsn, err
 }

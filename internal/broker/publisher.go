@@ -38,6 +38,8 @@ type Publisher struct {
 	open      []*Queue        // route.queues without the full ones
 	edited    amqp.Properties // what properties points to if they differ from what was sent
 	props     []byte          // encoded properties that differ from what was sent
+	held      store.Message   // what waits of it
+	released  []byte          // its encoded properties
 	headers   []byte
 	replyTo   []byte
 	names     []byte
@@ -67,7 +69,7 @@ func (p *Publisher) Publish(m *Message) (Result, error) {
 		return p.publishReply(), nil
 	}
 	r, err := p.store()
-	p.record.Body = nil // the caller's, and perhaps huge: not to be kept by an idle channel
+	p.record.Body, p.held.Body = nil, nil // the caller's, and perhaps huge: not to be kept by an idle channel
 	return r, err
 }
 
@@ -155,7 +157,7 @@ func (p *Publisher) findRoute(m *Message) error {
 
 // store puts the accepted message where its route says.
 func (p *Publisher) store() (Result, error) {
-	r := Result{Routed: len(p.route.queues)+len(p.route.delayed) > 0}
+	r := Result{Routed: p.route.isTaken()}
 	p.cancelled = 0
 	for _, x := range p.route.delayed {
 		if x.isFull() {
@@ -175,7 +177,8 @@ func (p *Publisher) store() (Result, error) {
 	}
 	queues := p.route.queues
 	if anyFull(queues) {
-		queues = p.withoutFull(queues)
+		p.open = withoutFull(queues, p.open[:0], &p.record)
+		queues = p.open
 		r.Rejected = true
 	}
 	if len(queues) == 0 {
@@ -192,37 +195,36 @@ func (p *Publisher) store() (Result, error) {
 
 // hold gives the message to the delay engine.
 func (p *Publisher) hold(x *Exchange) (store.LSN, error) {
-	p.release(x)
+	m := p.release(x)
 	if p.route.delay.Key != nil {
-		lsn, err := p.holdKeyed(x)
-		p.record.ExchangeID, p.record.KeyHash = 0, 0
-		return lsn, err
+		return p.holdKeyed(x, m)
 	}
-	_, lsn, err := p.broker.engine.Add(&p.record, p.route.delay.Due)
-	p.record.ExchangeID = 0
+	_, lsn, err := p.broker.engine.Add(m, p.route.delay.Due)
 	return lsn, err
 }
 
-// release makes of the message at hand what waits in a delayed exchange, in the form that its
-// consumers will see. BCC stays in it until it is routed.
-func (p *Publisher) release(x *Exchange) {
-	p.setHeaders(headers.AppendReleased(p.headers[:0], p.envelope.headers, p.route.delay))
-	p.record.ExchangeID = x.id
+// release returns what of the message at hand waits in a delayed exchange, in the form that its
+// consumers will see, until the next call. BCC stays in it until it is routed.
+func (p *Publisher) release(x *Exchange) *store.Message {
+	p.headers = headers.AppendReleased(p.headers[:0], p.envelope.headers, p.route.delay)
+	p.released = p.withHeaders(p.released[:0])
+	p.held = p.record
+	p.held.Props, p.held.ExchangeID = p.released, x.id
+	return &p.held
 }
 
 // stripBCC removes the header that no consumer may see.
 func (p *Publisher) stripBCC() {
-	p.setHeaders(p.envelope.headers.AppendWithout(p.headers[:0], headers.BCC))
+	p.headers = p.envelope.headers.AppendWithout(p.headers[:0], headers.BCC)
+	p.props = p.withHeaders(p.props[:0])
+	p.record.Props = p.props
 }
 
-// setHeaders gives the record the message's properties with other headers, which are p.headers
-// grown.
-func (p *Publisher) setHeaders(h []byte) {
-	p.headers = h
+// withHeaders appends the message's properties with p.headers in place of its headers.
+func (p *Publisher) withHeaders(dst []byte) []byte {
 	edited := *p.properties
-	edited.SetHeaders(h)
-	p.props = edited.Append(p.props[:0])
-	p.record.Props = p.props
+	edited.SetHeaders(p.headers)
+	return edited.Append(dst)
 }
 
 // failed is the answer when the store did not take the message. While the disk is full the

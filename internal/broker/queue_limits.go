@@ -1,5 +1,7 @@
 package broker
 
+import "github.com/duepost/duepost/internal/store"
+
 // anyFull reports whether one of the queues refuses messages now [rmq reject-publish].
 func anyFull(queues []*Queue) bool {
 	for _, q := range queues {
@@ -10,18 +12,17 @@ func anyFull(queues []*Queue) bool {
 	return false
 }
 
-// withoutFull returns the queues that take the message at hand.
+// withoutFull appends to open those of the queues that take the message.
 // Those that dead-letter what they refuse do so here. [rmq reject-publish-dlx]
-func (p *Publisher) withoutFull(queues []*Queue) (open []*Queue) {
-	p.open = p.open[:0]
+func withoutFull(queues, open []*Queue, m *store.Message) []*Queue {
 	for _, q := range queues {
 		if !q.isFull() {
-			p.open = append(p.open, q)
+			open = append(open, q)
 			continue
 		}
 		if q.settings.Load().overflow == rejectPublishDLX {
-			q.deadLetterRefused(&p.record)
+			q.deadLetterRefused(m)
 		}
 	}
-	return p.open
+	return open
 }

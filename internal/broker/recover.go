@@ -31,6 +31,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 		{parkPrefix, r.parking},
 		{bindingPrefix, r.binding},
 		{orphanPrefix, r.orphan},
+		{remnantPrefix, r.remnant},
 		{cleanPrefix, r.clean},
 		{levelPrefix, r.level},
 	}

@@ -20,6 +20,7 @@ type rig struct {
 	dir     string
 	clock   delay.Clock
 	limits  Limits
+	compat  Compat
 	log     *slog.Logger
 	options store.Options
 	disk    store.FS // the real one if nil
@@ -54,7 +55,7 @@ func (r *rig) start() {
 	r.alarms = delay.NewAlarms(r.clock, nil)
 	r.engine = delay.New(delay.Config{Store: s, Alarms: r.alarms, Clock: r.clock})
 	r.Broker, err = Open(Config{
-		Store: s, Engine: r.engine, Alarms: r.alarms, Clock: r.clock, Limits: r.limits, Logger: r.log,
+		Store: s, Engine: r.engine, Alarms: r.alarms, Clock: r.clock, Limits: r.limits, Compat: r.compat, Logger: r.log,
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -27,11 +27,12 @@ type route struct {
 	// byHeaders is whether the result may be another for a message with other headers.
 	byHeaders bool
 
-	delayRead bool
-	visited   []*Exchange
-	found     []*destinations
-	topics    topicMatch
-	seen      map[*Queue]struct{} // the same as queues, when they are many
+	delayRead  bool
+	delayFault error // why the delay headers cannot be read
+	visited    []*Exchange
+	found      []*destinations
+	topics     topicMatch
+	seen       map[*Queue]struct{} // the same as queues, when they are many
 }
 
 // manyQueues is from how many on a map is quicker than looking through them.
@@ -43,7 +44,7 @@ func (r *route) reset() {
 	r.delayed = r.delayed[:0]
 	r.delay = headers.Delay{}
 	r.byHeaders = false
-	r.delayRead = false
+	r.delayRead, r.delayFault = false, nil
 	r.visited = r.visited[:0]
 	r.found = r.found[:0]
 	clear(r.seen)
@@ -57,13 +58,13 @@ func (r *route) walk(x *Exchange, e *envelope) error {
 	}
 	r.visited = append(r.visited, x)
 	if x.delayed {
-		waits, err := r.mustWait(e)
+		waits, err := r.mustWait(x, e)
 		if err != nil {
 			return err
 		}
 		if waits {
 			r.delayed = append(r.delayed, x)
-			return nil
+			return r.walkBeside(x, e)
 		}
 	}
 	if x.name == "" {
@@ -91,22 +92,23 @@ func (r *route) walk(x *Exchange, e *envelope) error {
 }
 
 // mustWait reads the delay headers, once per message.
-func (r *route) mustWait(e *envelope) (bool, error) {
+func (r *route) mustWait(x *Exchange, e *envelope) (bool, error) {
 	r.byHeaders = true
 	if e.served {
 		return false, nil
 	}
 	if !r.delayRead {
-		d, err := headers.ParseDelay(e.headers, e.accepted)
-		if err != nil {
-			return false, err
-		}
+		var d headers.Delay
+		d, r.delayFault = headers.ParseDelay(e.headers, e.accepted)
 		if e.letter {
 			d = d.WithoutKey()
 		}
 		r.delay, r.delayRead = d, true
 	}
-	return r.delay.Waits(), nil
+	if x.isPlugin() { // what it does not understand is not delayed
+		return r.delayFault == nil && r.delay.Waits() && !r.delay.IsBeyondPlugin(), nil
+	}
+	return r.delay.Waits(), r.delayFault
 }
 
 // walkDefault routes by queue name, as if every queue were bound to the default exchange by it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/duepost/duepost/internal/amqp"
 )
@@ -20,6 +21,8 @@ type Tx struct {
 type txMessage struct {
 	exchange, key, props, body []byte
 	mandatory                  bool
+
+	held []*Exchange // where it waits already
 }
 
 // txSettle is what is to become of held messages of one queue.
@@ -50,7 +53,12 @@ func (t *Tx) Publish(m *Message) error {
 	if err := t.publisher.accept(m); err != nil {
 		return err
 	}
+	held, err := t.publisher.holdBeforeCommit()
+	if err != nil {
+		return err
+	}
 	t.messages = append(t.messages, txMessage{
+		held:      held,
 		exchange:  bytes.Clone(m.Exchange),
 		key:       bytes.Clone(m.RoutingKey),
 		props:     bytes.Clone(m.Props),
@@ -153,28 +161,31 @@ func (c *txCommit) add(t *txMessage) error {
 		c.replies = append(c.replies, t)
 		return nil
 	}
-	if t.mandatory && len(p.route.queues)+len(p.route.delayed) == 0 {
+	if t.mandatory && !p.route.isTaken() {
 		c.returned = append(c.returned, t.returned())
 	}
 	for _, x := range p.route.delayed {
+		if slices.Contains(t.held, x) {
+			continue
+		}
 		if x.isFull() {
 			c.broker.counters.delayedRefused.Add(1)
 			continue
 		}
-		p.release(x)
+		m := p.release(x)
 		if p.route.delay.Key != nil {
-			c.holdKeyed(x, t)
+			c.holdKeyed(x, t, m)
 			continue
 		}
-		c.group.hold(&p.record, p.route.delay.Due)
-		p.record.ExchangeID = 0
+		c.group.hold(m, p.route.delay.Due)
 	}
 	if p.envelope.routes.HasBCC() {
 		p.stripBCC()
 	}
 	queues := p.route.queues
 	if anyFull(queues) {
-		queues = p.withoutFull(queues)
+		p.open = withoutFull(queues, p.open[:0], &p.record)
+		queues = p.open
 	}
 	if len(queues) == 0 {
 		return nil

@@ -32,17 +32,16 @@ type txSwap struct {
 	cancelled   bool
 }
 
-// holdKeyed notes the message at hand of the publisher, which waits in an exchange.
-func (c *txCommit) holdKeyed(x *Exchange, t *txMessage) {
+// holdKeyed notes a message that waits in an exchange.
+func (c *txCommit) holdKeyed(x *Exchange, t *txMessage, m *store.Message) {
 	p := c.publisher
 	d := &p.route.delay
 	k := txKeyed{
 		source: t, exchange: x, key: bytes.Clone(d.Key), hash: keyHash(x.id, d.Key),
-		cancel: d.Cancel, due: p.dueOf(), message: p.record,
+		cancel: d.Cancel, due: p.dueOf(), message: *m,
 	}
-	k.message.Props = bytes.Clone(p.record.Props)
+	k.message.Props = bytes.Clone(m.Props)
 	k.message.KeyHash = k.hash
-	p.record.ExchangeID = 0
 	c.keyed = append(c.keyed, k)
 }
 

@@ -22,6 +22,7 @@ type VHost struct {
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
 	parked    map[string]*Queue // parking queues by reason
+	remains   []*Exchange       // of deleted ones in which something waits
 
 	policies         policyList
 	operatorPolicies policyList

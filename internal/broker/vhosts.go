@@ -116,6 +116,7 @@ func (v *VHost) deleteAll() (queues []*Queue, consumers []*Consumer, lsn store.L
 		c.batch.DropQueue(q.id)
 		queues = append(queues, q)
 	}
+	v.forgetRemainsLocked(&c.batch, func(*Exchange) bool { return true })
 	v.forget(&c.batch)
 	for _, q := range queues {
 		had, _, _ := q.close(func() error { return nil })

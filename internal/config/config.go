@@ -63,6 +63,11 @@ type Config struct {
 	// beyond it they stay delayed and are tried again. Default 1000000.
 	MaxParked int `name:"max-parked" json:"max-parked" default:"1000000" help:"Most parked messages of a virtual host: due, but taken by no queue."`
 
+	// DelayedCompat is what delayed exchanges do of which neither arguments nor a policy say
+	// otherwise: strict, the default, is our own way, plugin that of RabbitMQ's plugin, with what
+	// SEMANTICS.md says about it.
+	DelayedCompat string `name:"delayed-compat" json:"delayed-compat" enum:"strict,plugin" default:"strict" help:"Whose ways delayed exchanges have: ${enum}; plugin is for those who depend on the oddities of RabbitMQ's."`
+
 	// QueueIndexMemory is the memory in bytes for what queues know about their messages, 24
 	// for each; beyond it, what is far from being delivered is in a scratch file of the data
 	// directory. Default 67108864 (64 MiB).
@@ -117,6 +122,7 @@ func Default() Config {
 		Heartbeat:      60 * time.Second,
 		MaxMessageSize: 128 << 20,
 		MaxParked:      1_000_000,
+		DelayedCompat:  "strict",
 
 		QueueIndexMemory: 64 << 20,
 
@@ -174,7 +180,8 @@ func (c Config) Validate() error {
 	if c.StopTimeout <= 0 {
 		faults = append(faults, fmt.Errorf("stop-timeout: is %v, must be above 0", c.StopTimeout))
 	}
-	faults = append(faults, checkWord("log-level", c.LogLevel, "debug", "info", "warn", "error"),
+	faults = append(faults, checkWord("delayed-compat", c.DelayedCompat, "strict", "plugin"),
+		checkWord("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		checkWord("log-format", c.LogFormat, "text", "json"))
 	return errors.Join(faults...)
 }

@@ -107,6 +107,7 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	d.broker, err = broker.Open(broker.Config{
 		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
 		Recovered: found, Limits: broker.Limits{MaxParked: d.cfg.MaxParked, IndexBytes: d.cfg.QueueIndexMemory},
+		Compat: broker.Compat{Plugin: d.cfg.DelayedCompat == "plugin"},
 	})
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)

@@ -5,6 +5,10 @@ import "github.com/duepost/duepost/internal/amqp"
 // MaxDelay is the longest delay in milliseconds: 100 years of 365 days.
 const MaxDelay int64 = 100 * 365 * 24 * 60 * 60 * 1000
 
+// MaxPluginDelay is the longest XDelay of RabbitMQ's plugin in milliseconds: what
+// asks for more is not delayed there at all.
+const MaxPluginDelay int64 = 1<<32 - 1
+
 // Delay is what the headers of a message ask for. The zero value is a message
 // that is not delayed.
 type Delay struct {
@@ -21,6 +25,8 @@ type Delay struct {
 	// Cancel says that nothing is to take the place of what waits under Key.
 	Cancel bool
 
+	byXDelay bool // it is XDelay that decides
+
 	// What a released message shows in XDelay and DeliveryDelay; 0 leaves the
 	// header as it is.
 	shownXDelay, shownDeliveryDelay int64
@@ -31,6 +37,10 @@ func (d Delay) IsDelayed() bool { return d.Due != 0 }
 
 // Waits reports whether it is for the delayed exchange to deal with the message.
 func (d Delay) Waits() bool { return d.IsDelayed() || d.Key != nil }
+
+// IsBeyondPlugin reports whether RabbitMQ's plugin would not delay the message, because
+// its XDelay is too long for it.
+func (d Delay) IsBeyondPlugin() bool { return d.byXDelay && d.Millis > MaxPluginDelay }
 
 // WithoutKey returns the delay of a message that is not from its publisher.
 func (d Delay) WithoutKey() Delay {
@@ -91,6 +101,7 @@ func ParseDelay(h amqp.RawTable, acceptedMillis int64) (Delay, error) {
 		Due:                acceptedMillis + millis,
 		Millis:             millis,
 		Key:                s.key,
+		byXDelay:           !s.time.present && !s.delay.present,
 		shownXDelay:        -s.xDelay.millis,
 		shownDeliveryDelay: -s.delay.millis,
 	}

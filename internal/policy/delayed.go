@@ -4,6 +4,8 @@ package policy
 // as arguments, with "x-" before the name.
 func delayed() []setting {
 	return []setting{
+		{name: "delayed-compat", fault: "is not a known way of delayed exchanges. Must be one of: strict, plugin",
+			valid: among("strict", "plugin")},
 		{name: "delayed-dead-letter-exchange", fault: "is not a valid dead letter exchange name", valid: isString},
 		{name: "delayed-late", fault: "is not a valid late policy. Must be one of: deliver, dead-letter, drop",
 			valid: among("deliver", "dead-letter", "drop")},
