@@ -1,5 +1,14 @@
 package duepost
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
 // Mode is how messages are delayed.
 type Mode string
 
@@ -12,8 +21,8 @@ const (
 	ModeNative Mode = "native"
 	// ModeWaitQueues keeps them in queues with a time to live: any RabbitMQ.
 	ModeWaitQueues Mode = "wait-queues"
-	// ModeNone: the user of the connection may declare neither, so that every delayed publish is
-	// ErrNotSupported. The choice can still be forced with [Options.Mode].
+	// ModeNone: the user of the connection may not declare exchanges, so that every delayed
+	// publish is ErrNotSupported. The choice can still be forced with [Options.Mode].
 	ModeNone Mode = "none"
 )
 
@@ -27,5 +36,78 @@ type Broker struct {
 	Keys bool
 }
 
-// Broker tells what was found out about the broker on the last connect.
-func (c *Client) Broker() Broker { return Broker{} }
+// Broker tells what was found out about the broker when the client connected last.
+func (c *Client) Broker() Broker { return *c.broker.Load() }
+
+func (b Broker) isDuepost() bool { return b.Product == "Duepost" }
+
+// detect finds out what the broker at the other end of conn can do, by what it says of itself
+// or, if that does not tell, by trying it.
+func (c *Client) detect(ctx context.Context, conn *amqp.Connection) (Broker, error) {
+	text := func(name string) string { s, _ := conn.Properties[name].(string); return s }
+	b := Broker{Product: text("product"), Version: text("version"), Mode: c.options.Mode}
+	if b.Mode == ModeAuto {
+		if last := c.broker.Load(); last != nil && last.Product == b.Product && last.Version == b.Version {
+			return *last, nil
+		}
+		var err error
+		if b.Mode, err = c.bestMode(ctx, b); err != nil {
+			return Broker{}, err
+		}
+	}
+	b.Keys = b.isDuepost() && b.Mode == ModeNative
+	return b, nil
+}
+
+func (c *Client) bestMode(ctx context.Context, b Broker) (Mode, error) {
+	if b.isDuepost() {
+		return ModeNative, nil
+	}
+	// On a connection of its own, because RabbitMQ 3 closes it at a type that it does not know.
+	conn, err := c.publisher.link.dialer.round(ctx, "probe")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return "", fmt.Errorf("open channel: %w", err)
+	}
+	// What is declared if it can be is what the first delayed message would declare.
+	err = delayedDeclaration(c.plan.prefix+delayedSuffix, amqp.ExchangeDirect).run(ch)
+	var e *amqp.Error
+	switch {
+	case err == nil:
+		return ModeNative, nil
+	case !errors.As(err, &e) || !e.Server:
+		return "", fmt.Errorf("probe for delayed exchanges: %w", err)
+	case e.Code == amqp.AccessRefused:
+		return ModeNone, nil
+	}
+	return ModeWaitQueues, nil // 503 from RabbitMQ 3, 406 from RabbitMQ 4
+}
+
+// delays reports whether an exchange is of the type that delays. It must be there.
+func (s *session) delays(exchange string) (bool, error) {
+	err := s.scratch(func(ch *amqp.Channel) error {
+		return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+	})
+	switch {
+	case hasCode(err, amqp.NotFound):
+		return false, fmt.Errorf("%w: %w", ErrUnknownExchange, err)
+	case err != nil:
+		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
+	}
+	// Declaring it anew tells the type: brokers compare that first.
+	err = s.scratch(delayedDeclaration(exchange, amqp.ExchangeDirect).run)
+	var e *amqp.Error
+	switch {
+	case err == nil:
+		return true, nil
+	case !errors.As(err, &e) || s.conn.IsClosed():
+		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
+	case e.Code == amqp.AccessRefused: // so it cannot be told; going by way of another is right for both
+		return false, nil
+	}
+	return !strings.Contains(e.Reason, "arg 'type'"), nil
+}

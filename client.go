@@ -1,19 +1,159 @@
 package duepost
 
-import "context"
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // Client is a connection to a broker that comes back by itself. Made by Connect; its methods may
 // be called concurrently.
-type Client struct{}
+//
+// There are two connections, so that a broker which takes no messages can still be told what
+// was consumed: the second is made by the first Consume.
+type Client struct {
+	options Options
+	log     *slog.Logger
+	plan    *waitPlan
+
+	publisher *publisher
+	broker    atomic.Pointer[Broker]
+	declared  declarations
+
+	kinds        kinds   // of exchanges
+	ready        nameSet // entries of ways through wait queues
+	readyQueues  nameSet // queues that due messages get to by name
+	readyTargets nameSet // exchanges that due messages get to
+
+	closing  atomic.Bool // Publish and Declare are refused
+	close    sync.Once
+	closeErr error
+
+	consumers consumers
+}
 
 // Connect returns a client that is connected. It tries all addresses until ctx ends, or for
 // [Options.ConnectTimeout] if ctx has no deadline; refused credentials end it at once.
 //
 // When the connection is lost later, the client connects again with growing pauses for as long
 // as it is open, declares again what was declared through it, and resumes its consumers.
-func Connect(ctx context.Context, o Options) (*Client, error) { return nil, ErrNotSupported }
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	o = o.withDefaults()
+	plan, err := newWaitPlan(o.Wait)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDialer(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{options: o, log: o.Logger.With("part", "sdk"), plan: plan}
+	c.publisher = newPublisher(newLink("publish", d, o.Reconnect, c.log, c.prepare), o.MaxInFlight)
+	c.consumers.init(func() *link { return newLink("consume", d, o.Reconnect, c.log, c.awaitTopology) })
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.ConnectTimeout)
+		defer cancel()
+	}
+	if err := c.publisher.link.open(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
-// Close takes no more publishes, lets handlers return and confirms come for at most
-// [Options.DrainTimeout], and closes the connections. What has no confirm by then ends with
-// [ErrUnconfirmed]. A second call waits for the first.
-func (c *Client) Close() error { return nil }
+// prepare finds out about the broker behind a new connection and declares again what was
+// declared before.
+func (c *Client) prepare(ctx context.Context, s *session) error {
+	b, err := c.detect(ctx, s.conn)
+	if err != nil {
+		return err
+	}
+	c.broker.Store(&b)
+	c.log.Debug("connected", "product", b.Product, "version", b.Version, "mode", string(b.Mode))
+	return c.declared.repeat(s, func(d declaration, err error) {
+		c.log.Error("declare again", "what", d.text, "err", err)
+	})
+}
+
+// awaitTopology keeps consumers back until the topology is declared again.
+func (c *Client) awaitTopology(ctx context.Context, _ *session) error {
+	_, err := c.publisher.link.session(ctx)
+	return err
+}
+
+// forget makes the client look again at what it believed to be there.
+func (c *Client) forget() {
+	c.kinds.clear()
+	c.ready.clear()
+	c.readyQueues.clear()
+	c.readyTargets.clear()
+}
+
+// makeReady declares what stands behind names, unless that was done before.
+func (c *Client) makeReady(ctx context.Context, names []string, all []declaration) error {
+	if err := c.declare(ctx, all...); err != nil {
+		return err
+	}
+	for _, name := range names {
+		c.ready.add(name)
+	}
+	return nil
+}
+
+func (c *Client) now() time.Time { return c.options.Now() }
+
+// Close lets handlers return and confirms come for at most [Options.DrainTimeout], and closes
+// the connections. Publishes are refused as soon as the handlers have returned. What has no confirm
+// by the end is [ErrUnconfirmed]. A second call waits for the first.
+func (c *Client) Close() error {
+	c.close.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), c.options.DrainTimeout)
+		defer cancel()
+		// 1. Handlers finish what they began, and may publish for it.
+		faults := []error{c.consumers.drain(ctx)}
+		// 2. Nothing new, and what is under way gets its answer.
+		c.closing.Store(true)
+		faults = append(faults, c.publisher.drain(ctx))
+		// 3. The connections. Who still waits gets ErrUnconfirmed or ErrClosed.
+		c.consumers.close()
+		c.publisher.link.close()
+		c.closeErr = errors.Join(faults...)
+	})
+	return c.closeErr
+}
+
+// withDefaults fills in what is not set.
+func (o Options) withDefaults() Options {
+	fill(&o.URL, defaultURL)
+	fill(&o.Name, programName())
+	fill(&o.ConnectTimeout, 30*time.Second)
+	fill(&o.Heartbeat, 10*time.Second)
+	fill(&o.MaxInFlight, 1000)
+	fill(&o.DrainTimeout, 30*time.Second)
+	fill(&o.Wait.Prefix, "duepost")
+	fill(&o.Wait.Type, Quorum)
+	o.Reconnect = o.Reconnect.withDefaults(100*time.Millisecond, 10*time.Second)
+	if o.Wait.Tiers == nil {
+		o.Wait.Tiers = []time.Duration{
+			time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 24 * time.Hour,
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// fill sets what is zero.
+func fill[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}

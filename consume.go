@@ -2,7 +2,13 @@ package duepost
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // Handler deals with one message. What it returns decides what becomes of the message:
@@ -29,10 +35,10 @@ type Consumer struct {
 	// Prefetch is how many messages the broker hands over in advance, 1 to 65535. Default
 	// twice Concurrency and at least 10.
 	Prefetch int
-	// Timeout ends the context of a handler and counts as a failure if the handler then
-	// returns an error. A handler that does not return keeps its place and its message until
-	// the broker's consumer timeout (30 minutes unless set) gives the message to another.
-	// Default 5 minutes; negative for none.
+	// Timeout ends the context of a handler, and what the handler then returns counts as ever. A
+	// handler that does not return keeps its place and its message until the broker's consumer
+	// timeout (30 minutes unless set) gives the message to another. Default 5 minutes; negative
+	// for none.
 	Timeout time.Duration
 
 	// Retry says how often and when a message comes again that its handler did not finish.
@@ -62,9 +68,173 @@ type Retry struct {
 	Backoff Backoff
 }
 
+// handlerGrace is how long handlers may take to return when their context has ended because
+// the time to drain is over.
+const handlerGrace = time.Second
+
 // Consume hands the messages of a queue to h until ctx ends or the client is closed, and then
 // lets running handlers return, acknowledges what they finished and gives back the rest. It
 // returns nil then, or [ErrHandlersRunning]. A queue that is not there, or that this user may
 // not read, is an error at once. Lost connections are no end: consuming goes on when the client
 // is connected again.
-func (c *Client) Consume(ctx context.Context, o Consumer, h Handler) error { return ErrNotSupported }
+func (c *Client) Consume(ctx context.Context, o Consumer, h Handler) error {
+	o, err := o.withDefaults(c.options)
+	if err == nil {
+		err = c.consume(ctx, o, h)
+	}
+	if err != nil {
+		return fmt.Errorf("consume queue %q: %w", o.Queue, err)
+	}
+	return nil
+}
+
+func (c *Client) consume(ctx context.Context, o Consumer, h Handler) error {
+	ctx, end, err := c.consumers.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if c.Broker().Mode == ModeNone && o.Retry.Attempts > 1 {
+		return fmt.Errorf("retry later: %w", ErrNotSupported)
+	}
+	if err := c.makeParking(ctx, o.Parking); err != nil {
+		return err
+	}
+	s, err := c.subscribe(ctx, o)
+	if err != nil {
+		return err
+	}
+	handling, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	run := &consumerRun{
+		c: c, o: o, h: h, log: c.log.With("queue", o.Queue),
+		handling: handling, giveUp: giveUp, jobs: make(chan job),
+	}
+	return run.until(ctx, s)
+}
+
+// consumerRun is one call of Consume.
+//
+// Roles: the caller's goroutine, which passes deliveries on, and Concurrency workers. They outlive
+// subscriptions: a handler goes on when the connection is lost, though its message will come
+// again.
+type consumerRun struct {
+	c   *Client
+	o   Consumer
+	h   Handler
+	log *slog.Logger
+
+	handling context.Context // of handlers; ends when the time to drain is over
+	giveUp   context.CancelFunc
+	jobs     chan job
+	workers  sync.WaitGroup
+}
+
+// job is a message for a worker.
+type job struct {
+	amqp.Delivery
+	from *subscription
+}
+
+// until consumes until ctx ends, over s and those that follow it, and drains.
+func (r *consumerRun) until(ctx context.Context, s *subscription) error {
+	for range r.o.Concurrency {
+		r.workers.Go(func() {
+			for j := range r.jobs {
+				r.work(j)
+			}
+		})
+	}
+	for try := 1; ; {
+		if s != nil {
+			r.pass(ctx, s)
+		}
+		if ctx.Err() != nil {
+			return r.drain(s)
+		}
+		if s != nil {
+			s.close()
+			try = 1
+		}
+		var err error
+		if s, err = r.c.subscribe(ctx, r.o); err == nil || ctx.Err() != nil {
+			continue
+		}
+		pause := r.c.options.Reconnect.next(try)
+		r.log.Warn("subscribe again", "err", err, "dur", pause)
+		try++
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// pass gives deliveries to the workers until ctx or the subscription ends.
+func (r *consumerRun) pass(ctx context.Context, s *subscription) {
+	for {
+		select {
+		case d, ok := <-s.deliveries:
+			if !ok {
+				return
+			}
+			select {
+			case r.jobs <- job{d, s}:
+			case <-ctx.Done():
+				s.giveBack(d)
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drain lets the workers finish. s may be nil.
+func (r *consumerRun) drain(s *subscription) error {
+	if s != nil {
+		s.cancel()
+		defer s.close()
+	}
+	close(r.jobs)
+	done := make(chan struct{})
+	go func() { r.workers.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(r.o.DrainTimeout):
+	}
+	r.giveUp()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(handlerGrace):
+		return ErrHandlersRunning
+	}
+}
+
+// withDefaults fills in what is not set and refuses what cannot be.
+func (o Consumer) withDefaults(client Options) (Consumer, error) {
+	fill(&o.Concurrency, 1)
+	fill(&o.Prefetch, max(10, 2*o.Concurrency))
+	fill(&o.Timeout, 5*time.Minute)
+	fill(&o.Parking, o.Queue+".parked")
+	fill(&o.DrainTimeout, client.DrainTimeout)
+	fill(&o.Retry.Attempts, 5)
+	o.Retry.Backoff = o.Retry.Backoff.withDefaults(time.Second, 10*time.Minute)
+	return o, errors.Join(
+		refuse(o.Queue == "", "queue is empty"),
+		refuse(o.Concurrency < 1, "concurrency is %d, must be at least 1", o.Concurrency),
+		refuse(o.Prefetch < 1 || o.Prefetch > 65535, "prefetch is %d, must be from 1 to 65535", o.Prefetch),
+		refuse(o.Retry.Attempts < 1, "attempts are %d, must be at least 1", o.Retry.Attempts),
+		refuse(len(o.Parking) > maxShortString, "parking queue has %d bytes, allowed are %d", len(o.Parking), maxShortString),
+	)
+}
+
+// refuse is an ErrInvalid if something is wrong.
+func refuse(wrong bool, format string, a ...any) error {
+	if !wrong {
+		return nil
+	}
+	return invalid(format, a...)
+}

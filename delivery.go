@@ -1,12 +1,17 @@
 package duepost
 
-import "time"
+import (
+	"time"
 
-// Delivery is a message that came from a queue, as a handler sees it.
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Delivery is a message that came from a queue, as a handler sees it. A handler must not change
+// what it refers to: a retry carries it.
 type Delivery struct {
 	// Message is the message as it was published: exchange, routing key and headers are those
-	// of the publisher, whatever way it took and however often it was retried. Delay and At are zero.
-	// Published again it is the same message, with the same MessageID.
+	// of the publisher, whatever way it took and however often it was retried. Delay and At
+	// are zero. Published again it is the same message, with the same MessageID.
 	Message
 
 	// Queue is where it came from.
@@ -22,10 +27,9 @@ type Delivery struct {
 	// Received is when it came here.
 	Received time.Time
 
-	death    Death
-	died     bool
-	parked   Parked
+	deaths   []any // x-death without the queues in which delayed messages wait
 	isParked bool
+	parked   Parked
 }
 
 // Lateness is how long after Due the message came; 0 if it was not delayed, and if the clocks of
@@ -36,26 +40,6 @@ func (d *Delivery) Lateness() time.Duration {
 	}
 	return d.Received.Sub(d.Due)
 }
-
-// Death is why a message left a queue other than to a consumer.
-type Death struct {
-	// Reason is "expired", "rejected", "maxlen" or "delivery_limit".
-	Reason string
-	// Queue is what it left.
-	Queue string
-	// Count is how often it left that queue for that reason.
-	Count int
-	// Time is when it left for the first time, in whole seconds.
-	Time time.Time
-	// Exchange and RoutingKeys are how it had come into that queue.
-	Exchange    string
-	RoutingKeys []string
-}
-
-// Death tells how the message was dead-lettered last, and false if it was not. It tells a
-// message whose time to live ended in a queue from one that was rejected. A delay is not a
-// death: waiting with this client never counts, in no mode.
-func (d *Delivery) Death() (Death, bool) { return d.death, d.died }
 
 // Parked is what is noted on a message in a parking queue.
 type Parked struct {
@@ -72,3 +56,36 @@ type Parked struct {
 // Parked tells why a message that comes from a parking queue is there. Exchange and RoutingKey
 // of the delivery are those with which the message was first published.
 func (d *Delivery) Parked() (Parked, bool) { return d.parked, d.isParked }
+
+// delivery is what a handler sees of a message.
+func (c *Client) delivery(a *amqp.Delivery, queue string) *Delivery {
+	d := &Delivery{
+		Message: Message{
+			Exchange: a.Exchange, RoutingKey: a.RoutingKey, Body: a.Body, MessageID: a.MessageId,
+			CorrelationID: a.CorrelationId, ReplyTo: a.ReplyTo, ContentType: a.ContentType,
+			ContentEncoding: a.ContentEncoding, Type: a.Type, AppID: a.AppId, Timestamp: a.Timestamp,
+			Priority: a.Priority, Expiration: expirationOf(a.Expiration), Transient: a.DeliveryMode != amqp.Persistent,
+		},
+		Queue: queue, Attempt: 1, Redelivered: a.Redelivered, Received: c.now(),
+	}
+	if len(a.Headers) > 0 {
+		d.readHeaders(a.Headers, c.plan)
+	}
+	return d
+}
+
+// again is the message to be published once more, with headers that say where it comes from. To
+// where it goes is for the caller to set.
+func (d *Delivery) again() (Message, amqp.Table) {
+	m := d.Message
+	own := amqp.Table{headerExchange: m.Exchange, headerRouting: m.RoutingKey}
+	if m.Key != "" {
+		own[headerKey] = m.Key
+	}
+	if len(d.deaths) > 0 {
+		own[headerDeath] = d.deaths
+	}
+	// It has waited for a consumer in time, and its key was for its first waiting.
+	m.Exchange, m.Expiration, m.Key = "", 0, ""
+	return m, own
+}

@@ -1,6 +1,12 @@
 package duepost
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
 
 // Topology is what a program needs on the broker before it can publish or consume. Everything in
 // it is durable.
@@ -55,5 +61,161 @@ type Binding struct {
 // before anything is published or consumed. What is there with other properties is an error that
 // wraps the broker's *amqp091.Error, and is not remembered. Declaring twice does no harm.
 func (c *Client) Declare(ctx context.Context, t Topology) error {
-	return ErrNotSupported
+	var all []declaration
+	for _, x := range t.Exchanges {
+		d, err := declareExchange(x, c.Broker().Mode)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	for _, q := range t.Queues {
+		d, err := declareQueue(q)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	for _, b := range t.Bindings {
+		d, err := declareBinding(b)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	if err := c.declare(ctx, all...); err != nil {
+		return err
+	}
+	for _, x := range t.Exchanges {
+		c.kinds.note(x.Name, x.Delayed && c.Broker().Mode == ModeNative)
+	}
+	return nil
+}
+
+// declaration is one thing to declare. Two with the same text declare the same.
+type declaration struct {
+	text string // for errors: queue "orders"
+	run  func(*amqp.Channel) error
+}
+
+func declareExchange(x Exchange, mode Mode) (declaration, error) {
+	args, err := toTable(x.Args, 1)
+	if err != nil {
+		return declaration{}, err
+	}
+	kind := string(x.Kind)
+	if kind == "" {
+		kind = string(Direct)
+	}
+	if x.Delayed && mode == ModeNative {
+		args["x-delayed-type"] = kind
+		kind = delayedType
+	}
+	return declaration{fmt.Sprintf("exchange %q", x.Name), func(ch *amqp.Channel) error {
+		return ch.ExchangeDeclare(x.Name, kind, true, false, false, false, args)
+	}}, nil
+}
+
+func declareQueue(q Queue) (declaration, error) {
+	if q.Name == "" {
+		return declaration{}, invalid("declare queue: its name is empty")
+	}
+	args, err := toTable(q.Args, 1)
+	if err != nil {
+		return declaration{}, err
+	}
+	if q.Type != "" {
+		args["x-queue-type"] = string(q.Type)
+	}
+	return declaration{fmt.Sprintf("queue %q", q.Name), func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(q.Name, true, false, false, false, args)
+		return err
+	}}, nil
+}
+
+func declareBinding(b Binding) (declaration, error) {
+	args, err := toTable(b.Args, 0)
+	if err != nil {
+		return declaration{}, err
+	}
+	if b.ToExchange != "" {
+		text := fmt.Sprintf("binding of exchange %q to exchange %q with key %q and %v", b.ToExchange, b.Exchange, b.Key, args)
+		return declaration{text, func(ch *amqp.Channel) error {
+			return ch.ExchangeBind(b.ToExchange, b.Key, b.Exchange, false, args)
+		}}, nil
+	}
+	text := fmt.Sprintf("binding of queue %q to exchange %q with key %q and %v", b.Queue, b.Exchange, b.Key, args)
+	return declaration{text, func(ch *amqp.Channel) error {
+		return ch.QueueBind(b.Queue, b.Key, b.Exchange, false, args)
+	}}, nil
+}
+
+// declare declares on the present connection, or the next if that ends meanwhile, and remembers
+// what the broker accepted. It stops at the first refusal.
+func (c *Client) declare(ctx context.Context, all ...declaration) error {
+	for {
+		s, err := c.publisher.link.session(ctx)
+		if err != nil {
+			return fmt.Errorf("declare: %w", err)
+		}
+		err = s.scratch(func(ch *amqp.Channel) error {
+			for _, d := range all {
+				if err := d.run(ch); err != nil {
+					return fmt.Errorf("declare %s: %w", d.text, err)
+				}
+				c.declared.add(d)
+			}
+			return nil
+		})
+		if err == nil || !s.conn.IsClosed() {
+			return err
+		}
+	}
+}
+
+// declarations is what was declared, in its order.
+type declarations struct {
+	mu    sync.Mutex
+	texts map[string]bool // guarded by mu
+	all   []declaration   // guarded by mu
+}
+
+func (d *declarations) add(one declaration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.texts[one.text] {
+		return
+	}
+	if d.texts == nil {
+		d.texts = map[string]bool{}
+	}
+	d.texts[one.text] = true
+	d.all = append(d.all, one)
+}
+
+// repeat declares everything again. What the broker refuses is told to refused and left out:
+// somebody has made something else of it, and the rest is still of use.
+func (d *declarations) repeat(s *session, refused func(declaration, error)) error {
+	d.mu.Lock()
+	left := d.all[:len(d.all):len(d.all)]
+	d.mu.Unlock()
+	for len(left) > 0 {
+		err := s.scratch(func(ch *amqp.Channel) error {
+			for len(left) > 0 {
+				one := left[0]
+				left = left[1:]
+				if err := one.run(ch); err != nil {
+					if !s.conn.IsClosed() {
+						refused(one, err)
+					}
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && s.conn.IsClosed() {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,63 @@
+package duepost
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// subscription is one consumer of the broker's, on a channel of its own, from its beginning to
+// the end of the channel.
+type subscription struct {
+	ch         *amqp.Channel
+	tag        string
+	deliveries <-chan amqp.Delivery
+}
+
+// subscribe consumes on the present connection, or on the next one while there is none.
+func (c *Client) subscribe(ctx context.Context, o Consumer) (*subscription, error) {
+	args, err := toTable(o.Args, 0)
+	if err != nil {
+		return nil, err
+	}
+	session, err := c.consumers.link.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := session.conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open channel: %w", err)
+	}
+	s := &subscription{ch: ch, tag: o.Tag}
+	if s.tag == "" {
+		s.tag = uniqueTag()
+	}
+	if err := ch.Qos(o.Prefetch, 0, false); err != nil {
+		s.close()
+		return nil, fmt.Errorf("set prefetch: %w", err)
+	}
+	if s.deliveries, err = ch.Consume(o.Queue, s.tag, false, false, false, false, args); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// cancel asks for no more and gives back what came and was given to nobody.
+func (s *subscription) cancel() {
+	if s.ch.Cancel(s.tag, false) != nil {
+		return // the channel has ended, and all is given back
+	}
+	for d := range s.deliveries {
+		s.giveBack(d)
+	}
+}
+
+// giveBack returns a message to its place in the queue. What fails is given back with the channel.
+func (s *subscription) giveBack(d amqp.Delivery) { _ = d.Nack(false, true) }
+
+// isLost reports whether what came over s will come again whatever is done with it.
+func (s *subscription) isLost() bool { return s.ch.IsClosed() }
+
+func (s *subscription) close() { _ = s.ch.Close() }
