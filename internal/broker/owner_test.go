@@ -44,3 +44,34 @@ func TestOwnerKnowsReservedHeldAndGone(t *testing.T) {
 		t.Error("an abandoned position is held")
 	}
 }
+
+// TestWhoDropsTheOldHold: the hold at the old place of a message is dropped when it is
+// relocated, but not if a group is about to drop it.
+func TestWhoDropsTheOldHold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	q := r.queue("q", nil, "durable")
+	from, to := store.Ref{File: 7, Off: 1, Len: 8}, store.Ref{File: 9, Off: 2, Len: 8}
+	back := store.Ref{File: 11, Len: 8}
+	pos := q.reserve(nil)
+	if held, left := q.relocate(pos, from, to); !held || left {
+		t.Errorf("reserved: held %t, left %t: who pushes it may name the old place", held, left)
+	}
+	q.push(pos, newEntry(from, 1, 0, flagLogged), noTTL, nil)
+	if held, left := q.relocate(pos, from, back); !held || left {
+		t.Errorf("not there: held %t, left %t", held, left)
+	}
+	if held, left := q.relocate(pos, to, back); !held || !left {
+		t.Errorf("ready: held %t, left %t", held, left)
+	}
+	q.mu.Lock()
+	q.index.hold(pos)
+	q.mu.Unlock()
+	ref, _, ok := q.beginLeaving(pos)
+	if !ok || ref != back {
+		t.Fatalf("begins to leave: %v, %t", ref, ok)
+	}
+	if held, left := q.relocate(pos, back, to); !held || left {
+		t.Errorf("leaving: held %t, left %t: the group names the old place", held, left)
+	}
+}

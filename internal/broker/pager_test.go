@@ -155,8 +155,9 @@ func (m *modelQueue) relocate(pos uint64) {
 	if w != nil && m.rng.IntN(4) > 0 {
 		from = w.ref
 	}
-	if got := m.q.relocate(pos, from, to); got != (w != nil) {
-		m.t.Fatalf("position %d: relocated %t, in the model %+v", pos, got, w)
+	got, left := m.q.relocate(pos, from, to)
+	if got != (w != nil) || left && from != w.ref {
+		m.t.Fatalf("position %d: relocated %t, left %t, in the model %+v", pos, got, left, w)
 	}
 	if w != nil && from == w.ref {
 		w.ref = to
@@ -267,7 +268,7 @@ func (m *modelQueue) live(n uint64) uint64 {
 func (m *modelQueue) move(pos uint64, file uint32) {
 	m.t.Helper()
 	to := store.Ref{File: file}
-	if !m.q.relocate(pos, m.want[pos].ref, to) {
+	if held, _ := m.q.relocate(pos, m.want[pos].ref, to); !held {
 		m.t.Errorf("position %d is not held", pos)
 	}
 	m.want[pos].ref = to
@@ -329,7 +330,7 @@ func TestRelocationWaitsForAPageThatCannotBeRead(t *testing.T) {
 	m.disk.fail("read", syscall.EIO)
 	m.move(pos, 7)
 	m.move(pos, 8)
-	if !m.q.relocate(pos+1, store.Ref{File: 5}, store.Ref{File: 6}) { // it is not there
+	if held, _ := m.q.relocate(pos+1, store.Ref{File: 5}, store.Ref{File: 6}); !held { // it is not there
 		t.Error("a message whose entry cannot be read is not held")
 	}
 	m.disk.fail("", nil)

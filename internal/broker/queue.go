@@ -165,6 +165,7 @@ func (q *Queue) hasWorkLocked(s *queueSettings) bool {
 // followLocked corrects the reference of a message that was relocated before it was pushed.
 func (q *Queue) followLocked(pos uint64, e *entry) {
 	if r, ok := q.relocated[pos]; ok {
+		q.broker.store.Drop(e.ref)
 		e.ref = r.to
 		delete(q.relocated, pos)
 	}

@@ -24,11 +24,14 @@ func (x *index) isPaged(pos uint64) bool {
 }
 
 // relocate changes the reference of a position that is ready or held and not paged, if it was from.
-func (x *index) relocate(pos uint64, from, to store.Ref) {
-	if e := x.at(pos); e.ref == from {
-		e.ref = to
-		x.outdate(x.chunk(pos / chunkSpan))
+func (x *index) relocate(pos uint64, from, to store.Ref) (changed bool) {
+	e := x.at(pos)
+	if e.ref != from {
+		return false
 	}
+	e.ref = to
+	x.outdate(x.chunk(pos / chunkSpan))
+	return true
 }
 
 // outdate says that the entries of a chunk are not what was written or is being written or read.

@@ -108,7 +108,9 @@ func (q *Queue) loadLocked(pos uint64) error {
 func (q *Queue) followPageLocked(first uint64) {
 	for pos := first; pos < first+chunkSpan; pos++ {
 		if r, ok := q.relocated[pos]; ok && q.index.isLive(pos) {
-			q.index.relocate(pos, r.from, r.to)
+			if q.index.relocate(pos, r.from, r.to) {
+				q.broker.store.Drop(r.from)
+			}
 			delete(q.relocated, pos)
 		}
 	}

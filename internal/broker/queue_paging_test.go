@@ -298,10 +298,10 @@ func TestUnreadableScratchFileHoldsTheQueue(t *testing.T) {
 		if _, err := q.purge(); err == nil {
 			t.Error("purge: no error")
 		}
-		if to := (store.Ref{File: 1 << 30, Len: 1}); !q.relocate(pos, ref, to) || !q.relocate(pos, to, ref) {
+		if to := (store.Ref{File: 1 << 30, Len: 1}); !r.Relocate(q.id, pos, ref, to) || !r.Relocate(q.id, pos, to, ref) {
 			t.Error("a message whose entry cannot be read is not held")
 		}
-		if !q.relocate(pos+1, store.Ref{File: 5}, store.Ref{File: 6}) { // not where it is
+		if !r.Relocate(q.id, pos+1, store.Ref{File: 5}, store.Ref{File: 6}) { // not where it is
 			t.Error("a message whose entry cannot be read is not held")
 		}
 		r.publish("", "q", "last")

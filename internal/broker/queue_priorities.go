@@ -198,9 +198,9 @@ func (m *messages) isPaged(pos uint64) bool {
 	return x.isPaged(n)
 }
 
-func (m *messages) relocate(pos uint64, from, to store.Ref) {
+func (m *messages) relocate(pos uint64, from, to store.Ref) (changed bool) {
 	x, n := m.of(pos)
-	x.relocate(n, from, to)
+	return x.relocate(n, from, to)
 }
 
 func (m *messages) isHeld(pos uint64) bool {

@@ -173,8 +173,8 @@ func (c *cleaner) movedOut(rec []byte) {
 			return
 		}
 		c.view.Arrived, c.view.TTL, c.view.Persistent = m.Arrived, m.TTL, m.Persistent
-		// The run keeps the hold: whether the one who settles it meanwhile drops that
-		// or the copy's cannot be told. See heldLocked.
+		// The hold in the run is the owner's to drop: here it cannot be told whether who
+		// settles the message meanwhile drops that or the copy's. See heldLocked.
 		c.copyReady(&c.view.Message, m.Ref)
 	}
 }

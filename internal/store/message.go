@@ -126,6 +126,8 @@ type Owner interface {
 	// Holds reports whether the queue still needs the message at pos.
 	Holds(queue uint32, pos uint64) bool
 	// Relocate replaces the reference at pos by to if it is still from, and
-	// reports whether the position is still held.
+	// reports whether the position is still held. The hold at from is still the
+	// owner's: it drops that too, at once if nobody is about to name from, else
+	// with what does. What is never dropped keeps space for some time, no more.
 	Relocate(queue uint32, pos uint64, from, to Ref) (held bool)
 }

@@ -65,16 +65,17 @@ type rig struct {
 	o    Options
 	s    *Store
 
-	mu     sync.Mutex // guards refs, which the cleaner's goroutine uses too
-	refs   map[Target]Ref
-	queues []uint32
-	nextQ  uint32
-	next   map[uint32]uint64 // position
-	exs    []uint32
-	nextEx uint32
-	flying []Due
-	n      int
-	faulty bool // any error may come
+	mu      sync.Mutex // guards refs and leaving, which the cleaner's goroutine uses too
+	refs    map[Target]Ref
+	leaving map[Target]bool // somebody has the reference and is going to settle
+	queues  []uint32
+	nextQ   uint32
+	next    map[uint32]uint64 // position
+	exs     []uint32
+	nextEx  uint32
+	flying  []Due
+	n       int
+	faulty  bool // any error may come
 
 	model   *model
 	history []version // the last is the present
@@ -107,9 +108,13 @@ func (r *rig) Holds(queue uint32, pos uint64) bool {
 func (r *rig) Relocate(queue uint32, pos uint64, from, to Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ref, ok := r.refs[Target{queue, pos}]
+	at := Target{queue, pos}
+	ref, ok := r.refs[at]
 	if ok && (ref == from || ref == Ref{}) {
-		r.refs[Target{queue, pos}] = to
+		r.refs[at] = to
+		if ref == from && !r.leaving[at] {
+			r.s.Drop(from)
+		}
 	}
 	return ok
 }
@@ -131,7 +136,7 @@ func (r *rig) open() bool {
 		r.t.Fatalf("undamaged disk: %+v", rec.Damages)
 	}
 	got := newModel()
-	r.refs, r.next, r.flying = map[Target]Ref{}, map[uint32]uint64{}, nil
+	r.refs, r.leaving, r.next, r.flying = map[Target]Ref{}, map[Target]bool{}, map[uint32]uint64{}, nil
 	for _, q := range rec.Queues {
 		r.next[q.ID] = q.Next
 		entries, err := leftIn(rec, q.ID)
@@ -357,6 +362,8 @@ func (r *rig) pushed(ts []Target, ref Ref, body string) {
 		r.model.queues[t] = body
 		if r.refs[t] == (Ref{}) {
 			r.refs[t] = ref
+		} else {
+			r.s.Drop(ref)
 		}
 	}
 }
@@ -375,6 +382,7 @@ func (r *rig) taken(n int) (q uint32, pos []uint64, refs []Ref) {
 	q = held[at].Queue
 	for ; at < len(held) && held[at].Queue == q && len(pos) < n; at += 1 + r.rnd.IntN(2) {
 		pos, refs = append(pos, held[at].Pos), append(refs, r.refs[held[at]])
+		r.leaving[held[at]] = true
 		delete(r.model.queues, held[at])
 	}
 	return q, pos, refs
@@ -386,6 +394,7 @@ func (r *rig) ended(q uint32, pos []uint64) {
 	defer r.mu.Unlock()
 	for _, p := range pos {
 		delete(r.refs, Target{q, p})
+		delete(r.leaving, Target{q, p})
 	}
 }
 

@@ -42,7 +42,7 @@ func pinned(t *testing.T, r *rig, n int, keep func(i int) bool) (kept int64) {
 				kept += int64(b.Refs[k].Len)
 				continue
 			}
-			r.s.Settle(1, []uint64{at.Pos}, []Ref{r.ref(at)})
+			r.s.Settle(1, []uint64{at.Pos}, []Ref{r.leave(at)})
 			r.ended(1, []uint64{at.Pos})
 		}
 		if i += len(due); !r.wait(lsn) {
@@ -58,9 +58,11 @@ func (r *rig) reserve(t Target) {
 	r.refs[t] = Ref{}
 }
 
-func (r *rig) ref(t Target) Ref {
+// leave returns what a settle has to name.
+func (r *rig) leave(t Target) Ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leaving[t] = true
 	return r.refs[t]
 }
 
