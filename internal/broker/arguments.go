@@ -16,6 +16,7 @@ const (
 	argDLX           = "x-dead-letter-exchange"
 	argDLXKey        = "x-dead-letter-routing-key"
 	argDLXStrategy   = "x-dead-letter-strategy"
+	argDLXUnroutable = "x-dead-letter-unroutable"
 	argMaxLength     = "x-max-length"
 	argMaxBytes      = "x-max-length-bytes"
 	argOverflow      = "x-overflow"
@@ -44,6 +45,7 @@ func queueArguments() []namedCheck {
 		{argDLX, anything}, // checked before all others
 		{argDLXKey, checkDLXKey},
 		{argDLXStrategy, oneOf("invalid_dlx_strategy", "at-most-once", "at-least-once")},
+		{argDLXUnroutable, oneOf("invalid_unroutable_policy", "park", "drop")},
 		{argMaxLength, checkNotNegative},
 		{argMaxBytes, checkNotNegative},
 		{"x-max-in-memory-length", checkNotNegative},

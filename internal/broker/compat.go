@@ -7,6 +7,9 @@ type Compat struct {
 	// those of RabbitMQ's delayed-message plugin, in what its clients see: docs/SEMANTICS.md has
 	// the list.
 	Plugin bool
+	// ClientDeaths makes dead-lettering go on with an x-death that the publisher sent, as
+	// RabbitMQ 3 does; else it is replaced, as in RabbitMQ 4.
+	ClientDeaths bool
 }
 
 // What the plugin does otherwise hangs on one fact: to RabbitMQ it is an exchange that routes a

@@ -11,6 +11,7 @@ type counters struct {
 	deadLettered    atomic.Uint64
 	deadDropped     atomic.Uint64
 	deadCycles      atomic.Uint64
+	deadParked      atomic.Uint64
 	expiredMessages atomic.Uint64
 	overflowed      atomic.Uint64
 	unreadable      atomic.Uint64
@@ -29,6 +30,7 @@ type counters struct {
 type Stats struct {
 	DeadLettered   uint64 // messages that left a queue for a dead-letter exchange
 	DeadDropped    uint64 // of which no queue took, because there is no exchange or binding
+	DeadParked     uint64 // of which no queue took and which were parked
 	DeadCycles     uint64 // copies not made because they would go round for ever
 	Expired        uint64 // messages whose time to live ended
 	Overflowed     uint64 // messages that a full queue let go of
@@ -51,6 +53,7 @@ func (b *Broker) Stats() Stats {
 	s := Stats{
 		DeadLettered:   c.deadLettered.Load(),
 		DeadDropped:    c.deadDropped.Load(),
+		DeadParked:     c.deadParked.Load(),
 		DeadCycles:     c.deadCycles.Load(),
 		Expired:        c.expiredMessages.Load(),
 		Overflowed:     c.overflowed.Load(),

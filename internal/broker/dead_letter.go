@@ -20,14 +20,15 @@ func (q *Queue) deadLetter(positions []uint64, reason deathReason) {
 	if len(positions) == 0 {
 		return
 	}
-	q.countDeaths(len(positions), reason)
 	s := q.settings.Load()
 	if !s.hasDLX {
+		q.countDeaths(len(positions), reason)
 		q.Ack(positions)
 		return
 	}
 	x := q.vhost.exchange(s.dlx)
-	if x == nil {
+	if x == nil && !s.parksUnroutable && !q.waitsForTargets(s, reason) {
+		q.countDeaths(len(positions), reason)
 		q.noteNoDLX(s.dlx, len(positions))
 		q.Ack(positions)
 		return
@@ -51,13 +52,13 @@ func (q *Queue) deadLetterRefused(m *store.Message) {
 		return
 	}
 	x := q.vhost.exchange(s.dlx)
-	if x == nil {
+	if x == nil && !s.parksUnroutable {
 		q.noteNoDLX(s.dlx, 1)
 		return
 	}
 	l := q.broker.letters.Get().(*deadLetterer)
 	l.begin(q, s, x, maxLen)
-	l.write(m)
+	_ = l.write(m) // there is no place for it to stay
 	l.send()
 	q.broker.letters.Put(l)
 }
@@ -71,27 +72,20 @@ func (q *Queue) countDeaths(n int, reason deathReason) {
 	}
 }
 
-// noteNoDLX counts messages whose dead-letter exchange does not exist and logs it once.
-func (q *Queue) noteNoDLX(dlx string, n int) {
-	q.broker.counters.deadDropped.Add(uint64(n))
-	if !q.undeliverable.Swap(true) {
-		q.broker.log.Warn("dead letters dropped: no such exchange",
-			"vhost", q.vhost.name, "queue", q.name, "exchange", dlx)
-	}
-}
-
 // deadLetterer is the working space of dead-lettering from one queue for one reason.
 type deadLetterer struct {
 	broker   *Broker
 	queue    *Queue
 	settings *queueSettings
-	exchange *Exchange
+	exchange *Exchange // nil if it does not exist
 	reason   deathReason
 	dlx      []byte // name of exchange
 	now      int64  // unix milliseconds, rounded up
 
 	sources []departure // of the messages in the group
+	staying []departure // those that nobody takes now, and that stay
 	group   group
+	parked  int // how many of them are parked
 
 	route      route
 	envelope   envelope
@@ -105,7 +99,7 @@ type deadLetterer struct {
 
 func (l *deadLetterer) begin(q *Queue, s *queueSettings, x *Exchange, reason deathReason) {
 	l.queue, l.settings, l.exchange, l.reason = q, s, x, reason
-	l.dlx = append(l.dlx[:0], x.name...)
+	l.dlx = append(l.dlx[:0], s.dlx...)
 	l.now = l.broker.arrivalMillis()
 }
 
@@ -119,43 +113,51 @@ func (l *deadLetterer) add(pos uint64) {
 	rec, err := q.readHead(pos, ref, &l.buf)
 	if err != nil {
 		l.broker.noteUnreadable(q, pos, err)
-	} else {
-		l.write(&rec.Message)
+	} else if !l.write(&rec.Message) {
+		l.staying = append(l.staying, departure{pos: pos, ref: ref, logged: logged})
+		return
 	}
 	l.sources = append(l.sources, departure{pos: pos, ref: ref, logged: logged})
 }
 
-// write puts a copy of a message, as it is after its death, into the group for each target.
-func (l *deadLetterer) write(m *store.Message) {
+// write puts a copy of a message, as it is after its death, into the group for each target. It
+// reports false if the message is to stay where it is.
+func (l *deadLetterer) write(m *store.Message) bool {
 	if err := l.properties.Decode(m.Props); err != nil {
 		l.broker.log.Error("dead letter lost: properties unreadable",
 			"vhost", l.queue.vhost.name, "queue", l.queue.name, "err", err)
-		return
+		return true
 	}
-	history := l.edit(m)
-	l.findRoute(history)
+	cycles := l.findRoute(l.edit(m))
 	refused := l.dropFull()
+	if refused > 0 && l.queue.waitsForTargets(l.settings, l.reason) {
+		return false
+	}
+	c := &l.broker.counters
+	c.deadDropped.Add(uint64(refused))
+	switch {
+	case len(l.route.queues)+len(l.route.delayed) > 0:
+		l.addTargets()
+		c.deadLettered.Add(1)
+	case refused+cycles > 0:
+	default:
+		return l.addUnroutable()
+	}
+	return true
+}
+
+// addTargets puts l.message into the group for all that its route leads to.
+func (l *deadLetterer) addTargets() {
 	for _, x := range l.route.delayed {
-		if x.isFull() {
-			l.broker.counters.delayedRefused.Add(1)
-			continue
-		}
 		l.addDelayed(x)
 	}
 	if len(l.route.queues) > 0 {
 		l.broker.logIfFailed("copy dead letter", l.group.enqueue(&l.message, l.route.queues))
 	}
-	switch {
-	case len(l.route.queues)+len(l.route.delayed) > 0:
-		l.broker.counters.deadLettered.Add(1)
-	case refused == 0:
-		l.broker.counters.deadDropped.Add(1)
-	}
-	l.broker.counters.deadDropped.Add(uint64(refused))
 }
 
-// dropFull takes the queues that refuse messages now out of the route and returns how many they
-// were. [rmq reject-publish]
+// dropFull takes the queues and delayed exchanges that refuse messages now out of the route and
+// returns how many they were. [rmq reject-publish]
 func (l *deadLetterer) dropFull() (refused int) {
 	open := l.route.queues[:0]
 	for _, q := range l.route.queues {
@@ -167,6 +169,16 @@ func (l *deadLetterer) dropFull() (refused int) {
 		open = append(open, q)
 	}
 	l.route.queues = open
+	waiting := l.route.delayed[:0]
+	for _, x := range l.route.delayed {
+		if x.isFull() {
+			l.broker.counters.delayedRefused.Add(1)
+			refused++
+			continue
+		}
+		waiting = append(waiting, x)
+	}
+	l.route.delayed = waiting
 	return refused
 }
 
@@ -188,7 +200,7 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 		p.Clear(amqp.FlagExpiration)
 	}
 	var before amqp.RawValue
-	if m.ExchangeID&historyBit != 0 {
+	if m.ExchangeID&historyBit != 0 || l.broker.compat.ClientDeaths {
 		before, _ = p.Headers.Lookup(headers.XDeath)
 	}
 	l.headers = appendDeath(l.headers[:0], p.Headers, before, &d, l.settings.hasDLXKey)
@@ -215,9 +227,13 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 	return history
 }
 
-// findRoute routes l.message, without the queues that it would go round for ever to.
-func (l *deadLetterer) findRoute(history amqp.RawValue) {
+// findRoute routes l.message, without the queues that it would go round for ever to, and returns
+// how many those were.
+func (l *deadLetterer) findRoute(history amqp.RawValue) (cycles int) {
 	l.route.reset()
+	if l.exchange == nil {
+		return 0
+	}
 	if err := l.route.walk(l.exchange, &l.envelope); err != nil {
 		// A delay that nobody checked: the message never met a delayed exchange before.
 		l.envelope.served = true
@@ -225,17 +241,19 @@ func (l *deadLetterer) findRoute(history amqp.RawValue) {
 		_ = l.route.walk(l.exchange, &l.envelope)
 	}
 	if l.reason == rejected {
-		return
+		return 0
 	}
 	kept := l.route.queues[:0]
 	for _, q := range l.route.queues {
 		if isCycle(history, q.name) {
 			l.noteCycle(q)
+			cycles++
 			continue
 		}
 		kept = append(kept, q)
 	}
 	l.route.queues = kept
+	return cycles
 }
 
 func (l *deadLetterer) noteCycle(q *Queue) {
@@ -258,8 +276,12 @@ func (l *deadLetterer) addDelayed(x *Exchange) {
 }
 
 // send commits the group and hands its messages over. If the store refuses, the messages stay
-// where they were and are tried again later.
+// where they were and are tried again later, as those do that nobody takes now.
 func (l *deadLetterer) send() {
+	if len(l.staying) > 0 {
+		l.queue.noteWaiting(l.settings.dlx)
+		l.queue.stay(l.staying, l.reason)
+	}
 	for i := range l.sources {
 		if s := &l.sources[i]; s.logged {
 			l.group.batch.Settle(l.queue.id, s.pos, s.ref)
@@ -273,13 +295,14 @@ func (l *deadLetterer) send() {
 		l.reset()
 		return
 	}
+	l.queue.countDeaths(len(l.sources), l.reason)
 	l.queue.endLeaving(l.sources)
 	l.group.arrive()
 	l.reset()
 }
 
 func (l *deadLetterer) reset() {
-	l.sources = l.sources[:0]
+	l.sources, l.staying = l.sources[:0], l.staying[:0]
 	l.group.reset()
-	l.limited = false
+	l.limited, l.parked = false, 0
 }

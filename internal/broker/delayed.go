@@ -59,10 +59,6 @@ const (
 // parkRetry is when a message is tried again that cannot be parked, in milliseconds.
 const parkRetry = 60_000
 
-// Reasons to park a message. A virtual host has a parking queue for each, so that a parked
-// message needs no record of its own to say why it is there.
-const reasonUnroutable = "unroutable"
-
 // Route implements delay.Sink.
 func (b *Broker) Route(batch []store.Due, out []delay.Outcome) {
 	r := &b.release

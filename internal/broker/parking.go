@@ -7,8 +7,13 @@ import (
 	"github.com/duepost/duepost/internal/store"
 )
 
-// A parking queue keeps messages that were due and that nobody took. It is a queue without a
-// name: nobody can consume from it or bind it. There is one per virtual host and reason.
+// A parking queue keeps messages that were due, or dead-lettered, and that nobody took. It is a
+// queue without a name: nobody can consume from it or bind it. There is one per virtual host and
+// reason, so that a parked message needs no record of its own to say why it is there.
+const (
+	reasonUnroutable = "unroutable"
+	reasonDeadLetter = "dead-letter"
+)
 
 // parkingQueue returns the parking queue for a reason and makes it if there is none.
 func (v *VHost) parkingQueue(reason string) (*Queue, error) {

@@ -80,7 +80,7 @@ type Queue struct {
 	newest   int64        // latest arrival, unix milliseconds; meaningful with a TTL
 	lastUsed int64        // unix milliseconds; meaningful with x-expires
 
-	undeliverable atomic.Bool // its dead-letter exchange was missing, and this was logged
+	undeliverable atomic.Bool // nobody was there to take its dead letters, and this was logged
 	cycling       atomic.Bool // dead letters would go round to it, and this was logged
 }
 

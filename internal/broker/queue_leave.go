@@ -6,7 +6,8 @@ import "github.com/duepost/duepost/internal/store"
 // stays held and marked: it must not be lost if the group is refused, and whoever deletes the
 // queue must not settle it a second time.
 
-// stuckRetry is how long messages wait that the store refused to let go, in milliseconds.
+// stuckRetry is how long messages wait that the store refused to let go, or that nobody took, in
+// milliseconds.
 const stuckRetry = 1000
 
 // stuckLetter is a held message that is to be dead-lettered and could not be yet.

@@ -28,6 +28,9 @@ type queueSettings struct {
 	hasDLXKey bool
 	dlxKey    string // routing key instead of the message's own
 
+	atLeastOnce     bool // a dead letter stays until its targets take it
+	parksUnroutable bool // one that nobody is there to take is parked
+
 	deliveryLimit   int64 // how often a message may come back, -1 for ever
 	retry           retry // which of those wait first
 	retryMin        int64 // milliseconds, times how often it came back
@@ -54,6 +57,10 @@ func newQueueSettings(args amqp.Table, d policy.Definition) *queueSettings {
 	}
 	s.dlx, s.hasDLX = e.text("dead-letter-exchange")
 	s.dlxKey, s.hasDLXKey = e.text("dead-letter-routing-key")
+	strategy, _ := e.text("dead-letter-strategy")
+	s.atLeastOnce = strategy == "at-least-once"
+	unroutable, _ := e.text("dead-letter-unroutable")
+	s.parksUnroutable = unroutable == "park"
 	switch e.overflow() {
 	case "reject-publish":
 		s.overflow = rejectPublish

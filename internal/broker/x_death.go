@@ -47,7 +47,8 @@ const (
 //
 // Other headers stay byte for byte; CC goes if the message gets another routing key.
 func appendDeath(dst []byte, h amqp.RawTable, history amqp.RawValue, d *death, dropCC bool) []byte {
-	first := history.Type == 0
+	_, named := h.Lookup(headers.FirstDeathReason)
+	first := history.Type == 0 || !named
 	var names [8]string
 	without := append(names[:0], headers.XDeath,
 		headers.LastDeathReason, headers.LastDeathQueue, headers.LastDeathExchange)

@@ -68,6 +68,10 @@ type Config struct {
 	// SEMANTICS.md says about it.
 	DelayedCompat string `name:"delayed-compat" json:"delayed-compat" enum:"strict,plugin" default:"strict" help:"Whose ways delayed exchanges have: ${enum}; plugin is for those who depend on the oddities of RabbitMQ's."`
 
+	// ClientXDeath is what becomes of an x-death header that a publisher sent when the message is
+	// dead-lettered: replace, the default, as in RabbitMQ 4, or continue, as in RabbitMQ 3.
+	ClientXDeath string `name:"client-x-death" json:"client-x-death" enum:"replace,continue" default:"replace" help:"What dead-lettering does with an x-death that the publisher sent: ${enum}."`
+
 	// QueueIndexMemory is the memory in bytes for what queues know about their messages, 24
 	// for each; beyond it, what is far from being delivered is in a scratch file of the data
 	// directory. Default 67108864 (64 MiB).
@@ -123,6 +127,7 @@ func Default() Config {
 		MaxMessageSize: 128 << 20,
 		MaxParked:      1_000_000,
 		DelayedCompat:  "strict",
+		ClientXDeath:   "replace",
 
 		QueueIndexMemory: 64 << 20,
 
@@ -181,6 +186,7 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("stop-timeout: is %v, must be above 0", c.StopTimeout))
 	}
 	faults = append(faults, checkWord("delayed-compat", c.DelayedCompat, "strict", "plugin"),
+		checkWord("client-x-death", c.ClientXDeath, "replace", "continue"),
 		checkWord("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		checkWord("log-format", c.LogFormat, "text", "json"))
 	return errors.Join(faults...)

@@ -107,7 +107,10 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	d.broker, err = broker.Open(broker.Config{
 		Store: d.store, Engine: d.engine, Alarms: d.alarms, Clock: clock, Logger: log,
 		Recovered: found, Limits: broker.Limits{MaxParked: d.cfg.MaxParked, IndexBytes: d.cfg.QueueIndexMemory},
-		Compat: broker.Compat{Plugin: d.cfg.DelayedCompat == "plugin"},
+		Compat: broker.Compat{
+			Plugin:       d.cfg.DelayedCompat == "plugin",
+			ClientDeaths: d.cfg.ClientXDeath == "continue",
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("open broker: %w", err)

@@ -68,7 +68,7 @@ func settings() []setting {
 
 // settingNamed returns the setting of that name.
 func settingNamed(name string) (setting, bool) {
-	for _, all := range [...][]setting{settings(), mirroring(), delayed()} {
+	for _, all := range [...][]setting{settings(), mirroring(), own()} {
 		if i := slices.IndexFunc(all, func(s setting) bool { return s.name == name }); i >= 0 {
 			return all[i], true
 		}

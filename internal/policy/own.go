@@ -1,9 +1,11 @@
 package policy
 
-// delayed are the keys about delayed exchanges, which only Duepost has. An exchange may have them
-// as arguments, with "x-" before the name.
-func delayed() []setting {
+// own are the keys that only Duepost has: about delayed exchanges, and one about queues. Both may
+// have them as arguments, with "x-" before the name.
+func own() []setting {
 	return []setting{
+		{name: "dead-letter-unroutable", fault: "is not a valid way with unroutable dead letters. Must be one of: park, drop",
+			valid: among("park", "drop")},
 		{name: "delayed-compat", fault: "is not a known way of delayed exchanges. Must be one of: strict, plugin",
 			valid: among("strict", "plugin")},
 		{name: "delayed-dead-letter-exchange", fault: "is not a valid dead letter exchange name", valid: isString},
