@@ -88,7 +88,7 @@ func (c *Client) bestMode(ctx context.Context, b Broker) (Mode, error) {
 }
 
 // delays reports whether an exchange is of the type that delays. It must be there.
-func (s *session) delays(exchange string) (bool, error) {
+func (s *session) delays(ctx context.Context, exchange string) (bool, error) {
 	err := s.scratch(func(ch *amqp.Channel) error {
 		return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
@@ -100,14 +100,13 @@ func (s *session) delays(exchange string) (bool, error) {
 	}
 	// Declaring it anew tells the type: brokers compare that first.
 	err = s.scratch(delayedDeclaration(exchange, amqp.ExchangeDirect).run)
-	var e *amqp.Error
 	switch {
 	case err == nil:
 		return true, nil
-	case !errors.As(err, &e) || s.conn.IsClosed():
+	case s.isEnd(ctx, err):
 		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
-	case e.Code == amqp.AccessRefused: // so it cannot be told; going by way of another is right for both
+	case hasCode(err, amqp.AccessRefused): // so it cannot be told; going by way of another is right for both
 		return false, nil
 	}
-	return !strings.Contains(e.Reason, "arg 'type'"), nil
+	return !strings.Contains(err.Error(), "arg 'type'"), nil
 }

@@ -73,7 +73,7 @@ func (c *Client) prepare(ctx context.Context, s *session) error {
 	}
 	c.broker.Store(&b)
 	c.log.Debug("connected", "product", b.Product, "version", b.Version, "mode", string(b.Mode))
-	return c.declared.repeat(s, func(d declaration, err error) {
+	return c.declared.repeat(ctx, s, func(d declaration, err error) {
 		c.log.Error("declare again", "what", d.text, "err", err)
 	})
 }

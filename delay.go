@@ -126,16 +126,19 @@ func (c *Client) delays(ctx context.Context, exchange string) (bool, error) {
 	if delays, known := c.kinds.of(exchange); known {
 		return delays, nil
 	}
-	s, err := c.publisher.link.session(ctx)
-	if err != nil {
-		return false, err
+	for {
+		s, err := c.publisher.link.session(ctx)
+		if err != nil {
+			return false, err
+		}
+		delays, err := s.delays(ctx, exchange)
+		if err == nil {
+			c.kinds.note(exchange, delays)
+		} else if s.isEnd(ctx, err) {
+			continue
+		}
+		return delays, err
 	}
-	delays, err := s.delays(exchange)
-	if err != nil {
-		return false, err
-	}
-	c.kinds.note(exchange, delays)
-	return delays, nil
 }
 
 // noteTarget notes that messages that are due get to a target, or makes an error of its own of

@@ -12,10 +12,13 @@ import (
 // headers of d. t is not used by anybody else.
 func (d *Delivery) readHeaders(t amqp.Table, plan *waitPlan) {
 	_, isDelayed := t[headerDue]
+	if to, ok := t[headerTo].(string); ok {
+		d.Exchange = to // unless a header of a retry says where it went at first
+	}
 	for name, v := range t {
 		switch {
 		case strings.HasPrefix(name, ownHeader):
-			d.readOwn(name, v, t)
+			d.readOwn(name, v)
 		case name == "x-death":
 			d.deaths = append(foreignDeaths(v, plan), d.deaths...)
 		case name == delayKey:
@@ -33,17 +36,13 @@ func (d *Delivery) readHeaders(t amqp.Table, plan *waitPlan) {
 	}
 }
 
-// readOwn reads a header of this client's, one of all.
-func (d *Delivery) readOwn(name string, v any, all amqp.Table) {
+// readOwn reads a header of this client's.
+func (d *Delivery) readOwn(name string, v any) {
 	text, _ := v.(string)
 	number, _ := v.(int64)
 	switch name {
 	case headerDue:
 		d.Due = time.UnixMilli(number)
-	case headerTo:
-		if _, isRetry := all[headerExchange]; !isRetry {
-			d.Exchange = text
-		}
 	case headerExchange:
 		d.Exchange = text
 	case headerRouting:

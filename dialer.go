@@ -78,7 +78,7 @@ func (d *dialer) dial(ctx context.Context, url, role string) (*amqp.Connection, 
 			}
 			// The handshake ends with ctx, too.
 			stop = context.AfterFunc(ctx, func() { raw.Close() })
-			return raw, nil
+			return socket{raw}, nil
 		},
 	})
 	if !stop() && err == nil { // ctx ended at the last moment
@@ -86,6 +86,20 @@ func (d *dialer) dial(ctx context.Context, url, role string) (*amqp.Connection, 
 		err = ctx.Err()
 	}
 	return conn, err
+}
+
+// socket is a connection that is closed by the first error of reading. The client library finds
+// a dead broker by reading; whoever is stuck in a write to it, with the locks that the library
+// needs to end the connection, must be freed then.
+type socket struct{ net.Conn }
+
+// Read reads.
+func (s socket) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if err != nil {
+		s.Close()
+	}
+	return n, err
 }
 
 // hostOf is an address without user and password.
@@ -97,25 +111,32 @@ func hostOf(url string) string {
 	return net.JoinHostPort(u.Host, fmt.Sprint(u.Port))
 }
 
-// isFinal reports whether each error of a round says that this user will not be let in.
-func isFinal(err error) bool {
+// refusal is what one round over all addresses says about whether to go on.
+type refusal int
+
+const (
+	notRefused     refusal = iota
+	perhapsRefused         // connections ended where brokers without a word for it refuse a login
+	refused                // this user will not be let in anywhere
+)
+
+// refusalOf reads the error of a round: the least of what its addresses said.
+func refusalOf(err error) refusal {
 	many, ok := err.(interface{ Unwrap() []error })
 	if !ok {
-		return isRefusal(err)
+		return notRefused
 	}
+	least := refused
 	for _, one := range many.Unwrap() {
-		if !isRefusal(one) {
-			return false
+		var e *amqp.Error
+		switch {
+		case !errors.As(one, &e) || e.Code != amqp.AccessRefused && e.Code != amqp.NotAllowed:
+			return notRefused
+		case !e.Server: // the library's guess
+			least = perhapsRefused
 		}
 	}
-	return true
-}
-
-// isRefusal reports whether a broker has answered that it does not want this user or does not
-// have this virtual host.
-func isRefusal(err error) bool {
-	var e *amqp.Error
-	return errors.As(err, &e) && (e.Code == amqp.AccessRefused || e.Code == amqp.NotAllowed)
+	return least
 }
 
 func programName() string {

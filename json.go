@@ -12,7 +12,7 @@ func JSON[T any](f func(ctx context.Context, d *Delivery, v T) error) Handler {
 	return func(ctx context.Context, d *Delivery) error {
 		var v T
 		if err := json.Unmarshal(d.Body, &v); err != nil {
-			return fmt.Errorf("%w", Park(fmt.Sprintf("decode JSON: %v", err)))
+			return Park(fmt.Sprintf("decode JSON: %v", err))
 		}
 		return f(ctx, d, v)
 	}

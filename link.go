@@ -14,6 +14,10 @@ import (
 // closeTimeout is how long a broker may take to say goodbye.
 const closeTimeout = 3 * time.Second
 
+// maxRefusals is how often in a row a connection that ends during the login is taken for a
+// coincidence.
+const maxRefusals = 3
+
 // link is a connection that comes back by itself: a row of sessions.
 //
 // Role: run waits for the end of a session and makes the next. close ends and joins it.
@@ -46,7 +50,7 @@ func newLink(role string, d *dialer, b Backoff, log *slog.Logger, prepare func(c
 
 // open makes the first session and starts run. After an error the link is of no use.
 func (l *link) open(ctx context.Context) error {
-	s, err := l.connect(ctx, isFinal)
+	s, err := l.connect(ctx, maxRefusals)
 	if err != nil {
 		l.stop()
 		close(l.done)
@@ -60,7 +64,6 @@ func (l *link) open(ctx context.Context) error {
 // run replaces each session that ends.
 func (l *link) run(s *session) {
 	defer close(l.done)
-	never := func(error) bool { return false }
 	for {
 		select {
 		case <-l.ctx.Done():
@@ -70,7 +73,7 @@ func (l *link) run(s *session) {
 		}
 		l.log.Warn("connection lost", "err", s.reason)
 		l.set(nil, s.reason)
-		next, err := l.connect(l.ctx, never)
+		next, err := l.connect(l.ctx, 0)
 		if err != nil {
 			return // closed
 		}
@@ -80,15 +83,25 @@ func (l *link) run(s *session) {
 	}
 }
 
-// connect makes a session and tries again after growing pauses until ctx ends or final says
-// that it is of no use.
-func (l *link) connect(ctx context.Context, final func(error) bool) (*session, error) {
+// connect makes a session and tries again after growing pauses until ctx ends. It also ends
+// when the broker refuses this user, be it by ending the connection several times in a row; if
+// patience is 0, it goes on all the same: what the user may do can change.
+func (l *link) connect(ctx context.Context, patience int) (*session, error) {
+	refusals := 0
 	for try := 1; ; try++ {
 		s, err := l.attempt(ctx)
 		if err == nil {
 			return s, nil
 		}
-		if final(err) {
+		switch refusalOf(err) {
+		case refused:
+			refusals = maxRefusals
+		case perhapsRefused:
+			refusals++
+		case notRefused:
+			refusals = 0
+		}
+		if patience > 0 && refusals >= patience {
 			return nil, err
 		}
 		pause := l.backoff.next(try)
@@ -197,6 +210,21 @@ func (s *session) isLost() bool {
 	default:
 		return false
 	}
+}
+
+// isEnd reports whether err, of something that was done with the session, means that the session
+// has ended, and waits until everybody can see that. Else err is an answer of the broker or of
+// the client library, and the session goes on.
+func (s *session) isEnd(ctx context.Context, err error) bool {
+	var answer *amqp.Error
+	if err == nil || !s.conn.IsClosed() && errors.As(err, &answer) {
+		return false
+	}
+	select {
+	case <-s.lost:
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // close ends the connection, if need be without waiting for the broker's goodbye. One that has

@@ -94,6 +94,9 @@ func (o *outlet) watchEnd(closed <-chan *amqp.Error) {
 // blame finds the message that made the broker close the channel, by what the broker says. A
 // channel has one error and the broker does not say which publish it was for. [amqp basic.publish]
 func (o *outlet) blame(err *amqp.Error) (*flight, error) {
+	if !err.Server || !err.Recover { // the whole connection has ended
+		return nil, nil
+	}
 	is := func(*flight) bool { return len(o.underway) == 1 } // who else
 	verdict := fmt.Errorf("%w: %w", ErrRefused, err)
 	switch err.Code {

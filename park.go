@@ -15,11 +15,7 @@ const maxReason = 1 << 10
 
 // makeParking makes sure that a parking queue is there. One that somebody made is used as it is.
 func (c *Client) makeParking(ctx context.Context, name string) error {
-	s, err := c.publisher.link.session(ctx)
-	if err != nil {
-		return err
-	}
-	err = s.scratch(func(ch *amqp.Channel) error {
+	err := c.look(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		return err
 	})

@@ -80,7 +80,7 @@ func (p *publisher) send(ctx context.Context, e *envelope) (*flight, error) {
 			return nil, unsent(fmt.Errorf("%w: %w", ErrBlocked, err))
 		}
 		if err := o.check(e.exchange); err != nil {
-			if o.session.conn.IsClosed() {
+			if o.session.isEnd(ctx, err) {
 				continue
 			}
 			return nil, unsent(err)
@@ -122,10 +122,9 @@ func (p *publisher) outlet(ctx context.Context) (*outlet, error) {
 			p.current.Store(o)
 			return o, nil
 		}
-		if !s.conn.IsClosed() {
+		if !s.isEnd(ctx, err) {
 			return nil, err
 		}
-		<-s.lost // at once: it is closed
 	}
 }
 

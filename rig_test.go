@@ -105,8 +105,8 @@ func next[T any](t *testing.T, ch <-chan T) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(10 * time.Second):
-		t.Fatal("nothing came in 10 s")
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing came in 30 s")
 		panic("unreachable")
 	}
 }

@@ -2,7 +2,6 @@ package duepost
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -97,5 +96,3 @@ func (r *consumerRun) ack(j job) {
 		r.log.Warn("ack", "id", j.MessageId, "err", err)
 	}
 }
-
-func uniqueTag() string { return "duepost-" + rand.Text() }

@@ -2,6 +2,7 @@ package duepost
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -21,27 +22,35 @@ func (c *Client) subscribe(ctx context.Context, o Consumer) (*subscription, erro
 	if err != nil {
 		return nil, err
 	}
-	session, err := c.consumers.link.session(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		session, err := c.consumers.link.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s, err := session.subscribe(o, args); !session.isEnd(ctx, err) {
+			return s, err
+		}
 	}
-	ch, err := session.conn.Channel()
+}
+
+func (s *session) subscribe(o Consumer, args amqp.Table) (*subscription, error) {
+	ch, err := s.conn.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
-	s := &subscription{ch: ch, tag: o.Tag}
-	if s.tag == "" {
-		s.tag = uniqueTag()
+	sub := &subscription{ch: ch, tag: o.Tag}
+	if sub.tag == "" {
+		sub.tag = "duepost-" + rand.Text()
 	}
 	if err := ch.Qos(o.Prefetch, 0, false); err != nil {
-		s.close()
+		sub.close()
 		return nil, fmt.Errorf("set prefetch: %w", err)
 	}
-	if s.deliveries, err = ch.Consume(o.Queue, s.tag, false, false, false, false, args); err != nil {
-		s.close()
+	if sub.deliveries, err = ch.Consume(o.Queue, sub.tag, false, false, false, false, args); err != nil {
+		sub.close()
 		return nil, err
 	}
-	return s, nil
+	return sub, nil
 }
 
 // cancel asks for no more and gives back what came and was given to nobody.

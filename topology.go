@@ -61,6 +61,9 @@ type Binding struct {
 // before anything is published or consumed. What is there with other properties is an error that
 // wraps the broker's *amqp091.Error, and is not remembered. Declaring twice does no harm.
 func (c *Client) Declare(ctx context.Context, t Topology) error {
+	if c.closing.Load() {
+		return fmt.Errorf("declare: %w", ErrClosed)
+	}
 	var all []declaration
 	for _, x := range t.Exchanges {
 		d, err := declareExchange(x, c.Broker().Mode)
@@ -150,24 +153,28 @@ func declareBinding(b Binding) (declaration, error) {
 	}}, nil
 }
 
-// declare declares on the present connection, or the next if that ends meanwhile, and remembers
-// what the broker accepted. It stops at the first refusal.
+// declare declares and remembers what the broker accepted. It stops at the first refusal.
 func (c *Client) declare(ctx context.Context, all ...declaration) error {
+	return c.look(ctx, func(ch *amqp.Channel) error {
+		for _, d := range all {
+			if err := d.run(ch); err != nil {
+				return fmt.Errorf("declare %s: %w", d.text, err)
+			}
+			c.declared.add(d)
+		}
+		return nil
+	})
+}
+
+// look runs f with a channel of its own on the present connection, and again on the next if that
+// ends meanwhile. f may ruin the channel.
+func (c *Client) look(ctx context.Context, f func(*amqp.Channel) error) error {
 	for {
 		s, err := c.publisher.link.session(ctx)
 		if err != nil {
-			return fmt.Errorf("declare: %w", err)
+			return err
 		}
-		err = s.scratch(func(ch *amqp.Channel) error {
-			for _, d := range all {
-				if err := d.run(ch); err != nil {
-					return fmt.Errorf("declare %s: %w", d.text, err)
-				}
-				c.declared.add(d)
-			}
-			return nil
-		})
-		if err == nil || !s.conn.IsClosed() {
+		if err := s.scratch(f); !s.isEnd(ctx, err) {
 			return err
 		}
 	}
@@ -195,7 +202,7 @@ func (d *declarations) add(one declaration) {
 
 // repeat declares everything again. What the broker refuses is told to refused and left out:
 // somebody has made something else of it, and the rest is still of use.
-func (d *declarations) repeat(s *session, refused func(declaration, error)) error {
+func (d *declarations) repeat(ctx context.Context, s *session, refused func(declaration, error)) error {
 	d.mu.Lock()
 	left := d.all[:len(d.all):len(d.all)]
 	d.mu.Unlock()
@@ -205,7 +212,7 @@ func (d *declarations) repeat(s *session, refused func(declaration, error)) erro
 				one := left[0]
 				left = left[1:]
 				if err := one.run(ch); err != nil {
-					if !s.conn.IsClosed() {
+					if !s.isEnd(ctx, err) {
 						refused(one, err)
 					}
 					return err
@@ -213,7 +220,7 @@ func (d *declarations) repeat(s *session, refused func(declaration, error)) erro
 			}
 			return nil
 		})
-		if err != nil && s.conn.IsClosed() {
+		if s.isEnd(ctx, err) {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
 // Package duepostest is about tests of programs that use a broker: it runs a whole Duepost in the
-// process of the test, in a directory and on a port of its own, in a few milliseconds.
+// process of the test, on a port of its own and with its disk in memory, in a few milliseconds.
 //
 //	func TestCloseUnpaid(t *testing.T) {
 //		broker := duepostest.Start(t)
@@ -23,7 +23,7 @@ import (
 	"github.com/duepost/duepost/internal/daemon"
 )
 
-// segmentBytes keeps the start fast: each log file is written once before it is used.
+// segmentBytes keeps the start fast and the broker small.
 const segmentBytes = 1 << 20
 
 // Broker is a broker that runs until the test ends.
@@ -34,16 +34,17 @@ type Broker struct {
 	t      testing.TB
 	cfg    config.Config
 	clock  clock
+	disk   *disk
 	daemon *daemon.Daemon
 }
 
-// Start runs a broker on an empty directory and stops it when the test ends. It ends the test if
+// Start runs an empty broker and stops it when the test ends. It ends the test if
 // it cannot.
 func Start(t testing.TB) *Broker {
 	t.Helper()
 	cfg := config.Default()
-	cfg.DataDir, cfg.AMQPAddr, cfg.HTTPAddr = t.TempDir(), "127.0.0.1:0", ""
-	b := &Broker{t: t, cfg: cfg}
+	cfg.DataDir, cfg.AMQPAddr, cfg.HTTPAddr = "data", "127.0.0.1:0", "" // a directory on disk
+	b := &Broker{t: t, cfg: cfg, disk: newDisk()}
 	b.start()
 	b.cfg.AMQPAddr = b.daemon.AMQPAddr().String()
 	b.URL = "amqp://guest:guest@" + b.cfg.AMQPAddr + "/"
@@ -53,7 +54,7 @@ func Start(t testing.TB) *Broker {
 
 func (b *Broker) start() {
 	b.t.Helper()
-	on := daemon.Machine{Clock: &b.clock, SegmentBytes: segmentBytes}
+	on := daemon.Machine{Disk: b.disk, Clock: &b.clock, SegmentBytes: segmentBytes}
 	d, err := daemon.StartOn(on, b.cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.t.Fatalf("start broker: %v", err)

@@ -39,10 +39,10 @@ func layout() map[string][]string {
 	return map[string][]string{
 		".":      with(internal("amqp", "headers"), amqpClient),
 		"ladder": {""}, "once": {""}, "outbox": {""}, "sweep": {""},
-		"duepostest": with(internal("config", "daemon")),
+		"duepostest": internal("config", "daemon", "store"),
 		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "headers", "httpapi", "load", "store", "storebench"),
 			"", amqpClient, kong, hdr),
-		"internal/amqp": {}, "internal/requirement": {}, "internal/tidy": {},
+		"internal/amqp": {}, "internal/proxy": {}, "internal/requirement": {}, "internal/tidy": {},
 		"internal/auth":        internal("pattern", "store"),
 		"internal/wire":        internal("amqp"),
 		"internal/headers":     internal("amqp"),
