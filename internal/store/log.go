@@ -35,6 +35,7 @@ type log struct {
 	durable atomic.Uint64 // LSN
 	buffers *buffers
 	images  images
+	near    images        // pieces of files, see readNear
 	kick    chan struct{} // wakes the committer
 	want    chan struct{} // wakes the preparer
 	lazy    *time.Timer   // kicks when a record has waited long enough

@@ -70,7 +70,7 @@ func (l *log) read(ref Ref, buf []byte, v *messageView) error {
 	if g.run != nil && l.images.copyRecord(rec, g.run, ref.Off) {
 		return l.check(g, rec, off, v)
 	}
-	if _, err := g.file.ReadAt(rec, off); err != nil {
+	if err := l.readNear(g, rec, off); err != nil {
 		if g.retired.Load() {
 			return ErrMoved
 		}
