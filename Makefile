@@ -54,6 +54,7 @@ oracle: ## the store against an implementation over Pebble, with random operatio
 	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 5m ./...
 
 e2e: PACKAGES = ./e2e/...
+e2e: export DUEPOST_E2E_CHAIN = 100000
 e2e: ## the black-box suites: programs in five languages against the real binary
 	$(call tests,-count 1 -timeout 15m)
 
