@@ -61,7 +61,7 @@ e2e: ## the black-box suites: programs in five languages against the real binary
 conformance: ## the integration tests of the Go client amqp091-go against duepost serve
 	$(GO) run ./e2e/conformance
 
-parity: ## each rule on Duepost and on RabbitMQ, where it is installed: one table
+parity: ## each rule on Duepost and on RabbitMQ 3.10, where it is installed, and 4.3: one table
 	$(GO) run ./parity
 
 tidy: ## the house rules; prints the longest files and functions

@@ -20,7 +20,7 @@ func guest() account { return account{"guest", "guest"} }
 
 // dial opens a connection that ends with the rule.
 func (p *probe) dial(as account, vhost string) (*amqp.Connection, error) {
-	conn, err := amqp.DialConfig("amqp://"+p.b.amqpAddr, amqp.Config{
+	conn, err := amqp.DialConfig("amqp://"+p.b.AMQPAddr, amqp.Config{
 		SASL:      []amqp.Authentication{&amqp.PlainAuth{Username: as.user, Password: as.password}},
 		Vhost:     vhost,
 		Locale:    "en_US",

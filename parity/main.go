@@ -18,16 +18,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"syscall"
 
 	"github.com/duepost/duepost/internal/requirement"
+	"github.com/duepost/duepost/internal/testbroker"
 )
-
-// rabbit43Variable names a directory with a Debian in which RabbitMQ 4.3 is installed. Where it is
-// set, that one is shown too.
-const rabbit43Variable = "DUEPOST_PARITY_RABBITMQ43"
 
 // options are what the command line says.
 type options struct {
@@ -46,7 +42,7 @@ func main() {
 	}
 }
 
-// run compares with each RabbitMQ that is there and prints a table for each.
+// run compares with each RabbitMQ that is there and prints one table.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)
 	if err != nil {
@@ -56,11 +52,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return fmt.Errorf("read what is documented: %w", err)
 	}
-	peers, err := installed()
+	installed, err := testbroker.InstalledRabbitMQs()
 	if err != nil {
 		return err
 	}
-	if len(peers) == 0 {
+	if len(installed) == 0 || installed[0].Version != "3.10" {
 		return missing(stdout)
 	}
 	dir, err := os.MkdirTemp("", "duepost-parity-")
@@ -68,15 +64,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return fmt.Errorf("make directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	program, err := build(ctx, o.program, dir)
+	program, err := testbroker.BuildDuepost(ctx, o.program, dir)
 	if err != nil {
 		return err
 	}
-	for _, p := range peers {
-		p.dir = filepath.Join(dir, p.version)
-		err = errors.Join(err, compareWith(ctx, o, p, program, string(documents), stdout))
+	all, err := start(ctx, installed, program, dir)
+	if err != nil {
+		return err
 	}
-	return err
+	defer func() { err = errors.Join(err, all.stop()) }()
+	return compare(ctx, o, all, string(documents), stdout)
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -105,25 +102,16 @@ func missing(stdout io.Writer) error {
 	return err
 }
 
-// compareWith plays all rules on a new Duepost and on a new RabbitMQ and judges what came of it.
-func compareWith(ctx context.Context, o options, p peer, program, documents string, stdout io.Writer) (err error) {
-	theirs, ours, err := startBoth(ctx, p, program)
-	defer func() {
-		for _, b := range []*broker{theirs, ours} {
-			if b != nil {
-				err = errors.Join(err, b.stop())
-			}
-		}
-	}()
-	if err != nil {
-		return err
+// compare plays all rules on all brokers and judges what came of it.
+func compare(ctx context.Context, o options, all *brokers, documents string, stdout io.Writer) error {
+	table := table{verdicts: judge(play(ctx, o.run, all), differences(), documents, o.run.String() == "")}
+	for _, b := range all.theirs {
+		table.peers = append(table.peers, b.Name)
 	}
-	rows := play(ctx, o.run, theirs, ours)
-	verdicts := judge(rows, differencesOf(p.version), documents, o.run.String() == "")
 	if o.full != "" {
-		if err := writeFull(o.full+"."+p.version, verdicts); err != nil {
+		if err := table.writeFull(o.full); err != nil {
 			return err
 		}
 	}
-	return report(stdout, theirs.name, verdicts)
+	return table.print(stdout)
 }

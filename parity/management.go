@@ -30,7 +30,7 @@ func (b *broker) call(ctx context.Context, as account, method, path string, body
 		}
 		content = bytes.NewReader(raw)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+b.httpAddr+path, content)
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+b.HTTPAddr+path, content)
 	if err != nil {
 		return answer{}, err
 	}

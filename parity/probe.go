@@ -28,14 +28,16 @@ type rule struct {
 // line is one thing that was observed.
 type line struct{ label, value string }
 
-// row is what both brokers did about a rule.
+// row is what all brokers did about a rule. Those of theirs are in the order of the columns.
 type row struct {
-	rule         string
-	theirs, ours observation
+	rule   string
+	theirs []observation
+	ours   observation
 }
 
 // observation is all lines of a rule on one broker. broken says why it could not be observed.
 type observation struct {
+	broker string
 	lines  []line
 	broken string
 }
@@ -97,7 +99,7 @@ func (p *probe) pause(d time.Duration) {
 
 // observe plays the rule on a goroutine of its own, which fatal may end.
 func observe(ctx context.Context, b *broker, r rule) observation {
-	p := &probe{ctx: ctx, b: b, prefix: slug(r.name)}
+	p := &probe{ctx: ctx, b: b, prefix: slug(r.name), seen: observation{broker: b.Name}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -120,27 +122,27 @@ func slug(name string) string {
 	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
 
-// play plays the rules that match on both brokers.
-func play(ctx context.Context, match *regexp.Regexp, theirs, ours *broker) []row {
+// play plays the rules that match on all brokers.
+func play(ctx context.Context, match *regexp.Regexp, brokers *brokers) []row {
 	var rows []row
 	var chosen []rule
 	for _, r := range rules() {
 		if match.MatchString(r.name) {
 			chosen = append(chosen, r)
-			rows = append(rows, row{rule: r.name})
+			rows = append(rows, row{rule: r.name, theirs: make([]observation, len(brokers.theirs))})
 		}
 	}
 	var all sync.WaitGroup
-	for _, b := range []*broker{theirs, ours} {
+	for column, b := range brokers.all() {
 		next := make(chan int)
 		for range sideBySide {
 			all.Go(func() {
 				for i := range next {
 					seen := observe(ctx, b, chosen[i])
-					if b == theirs {
-						rows[i].theirs = seen
-					} else {
+					if b == brokers.ours {
 						rows[i].ours = seen
+					} else {
+						rows[i].theirs[column] = seen
 					}
 				}
 			})

@@ -26,7 +26,7 @@ type raw struct {
 
 // connect opens a connection on which nothing was sent.
 func (p *probe) connect() *raw {
-	conn, err := net.Dial("tcp", p.b.amqpAddr)
+	conn, err := net.Dial("tcp", p.b.AMQPAddr)
 	p.must(err)
 	p.must(conn.SetDeadline(time.Now().Add(awaitTimeout)))
 	p.ending = append(p.ending, func() { conn.Close() })

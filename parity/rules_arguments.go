@@ -108,7 +108,7 @@ func declarationRules() []rule {
 		{"x-max-length", int32(10), int32(20)}, {"x-max-length-bytes", int32(10), int32(20)},
 		{"x-overflow", "drop-head", "reject-publish"}, {"x-max-priority", int32(5), int32(6)},
 		{"x-dead-letter-exchange", "a", "b"}, {"x-single-active-consumer", true, false},
-		{"x-queue-mode", "default", "lazy"}, {"x-queue-version", int32(1), int32(2)},
+		{"x-queue-mode", "default", "lazy"}, {"x-queue-version", int32(2), int32(1)},
 	} {
 		rules = append(rules, rule{"declare again: " + a.key, again(with(a.key, a.value),
 			with(a.key, a.other), shape{}, with(a.key, a.value), shape{args: amqp.Table{a.key: a.value, "x-more": "1"}})})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -53,9 +54,28 @@ func quorumRules() []rule {
 			d := c.consume(q, "t", nil)
 			c.send(q, "m")
 			for range 3 {
-				p.must(p.next(d).Nack(false, true))
+				p.must(p.next(d).Reject(true))
 			}
 			noteHeaders(p, dead)
+		}},
+		{"quorum: delivery limit and nacks", func(p *probe) {
+			c := p.channel()
+			dead, args := c.deadLetters(amqp.Table{"x-delivery-limit": int32(2)})
+			q := c.quorum("q", args)
+			d := c.consume(q, "t", nil)
+			c.send(q, "m")
+			for range 3 {
+				p.must(p.next(d).Nack(false, true))
+			}
+			died := p.channel().consume(dead, "dead", nil)
+			select {
+			case <-d:
+				p.note("then", "a fourth delivery")
+			case <-died:
+				p.note("then", "a dead letter")
+			case <-time.After(awaitTimeout):
+				p.fatal("neither a delivery nor a dead letter within %v", awaitTimeout)
+			}
 		}},
 		{"quorum: purge, delete, count", func(p *probe) {
 			c := p.channel().confirming()

@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -55,9 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer os.RemoveAll(dir)
 	brokers, err := start(ctx, o, dir, stderr)
 	defer func() {
-		for _, b := range brokers {
-			err = errors.Join(err, b.stop())
-		}
+		err = errors.Join(err, stopAll(brokers))
 	}()
 	if err != nil {
 		return err
@@ -71,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 				}
 				res, err := b.load(ctx, r)
 				if err != nil {
-					return fmt.Errorf("run %d, %s, %s: %w", i+1, b.name, r.title, err)
+					return fmt.Errorf("run %d, %s, %s: %w", i+1, b.Name, r.title, err)
 				}
 				c.add(r, b, res)
 				if err := json.NewEncoder(stderr).Encode(res); err != nil {
@@ -99,29 +96,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, err
 	}
 	return o, o.load.Validate()
-}
-
-// start starts what is to be compared. Brokers that were started are returned with an error too.
-func start(ctx context.Context, o options, dir string, stderr io.Writer) (brokers []*process, err error) {
-	if !strings.EqualFold(o.only, "rabbitmq") {
-		b, err := startDuepost(ctx, o.program, dir)
-		if err != nil {
-			return brokers, err
-		}
-		brokers = append(brokers, b)
-	}
-	if strings.EqualFold(o.only, "duepost") {
-		return brokers, nil
-	}
-	b, err := startRabbitMQ(ctx, dir)
-	if errors.Is(err, errNotInstalled) {
-		fmt.Fprintln(stderr, "RabbitMQ is not installed (Debian package rabbitmq-server): no ratios")
-		return brokers, nil
-	}
-	if err != nil {
-		return brokers, err
-	}
-	return append(brokers, b), nil
 }
 
 // row is one line of the table: a scenario with its load.

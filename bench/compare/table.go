@@ -12,19 +12,19 @@ import (
 
 // comparison gathers results by row and broker.
 type comparison struct {
-	brokers []*process
+	brokers []*contender
 	titles  []string // of rows, in the order they came first
-	results map[string]map[*process][]load.Result
+	results map[string]map[*contender][]load.Result
 }
 
-func newComparison(brokers []*process) *comparison {
-	return &comparison{brokers: brokers, results: map[string]map[*process][]load.Result{}}
+func newComparison(brokers []*contender) *comparison {
+	return &comparison{brokers: brokers, results: map[string]map[*contender][]load.Result{}}
 }
 
-func (c *comparison) add(r row, b *process, res load.Result) {
+func (c *comparison) add(r row, b *contender, res load.Result) {
 	if c.results[r.title] == nil {
 		c.titles = append(c.titles, r.title)
-		c.results[r.title] = map[*process][]load.Result{}
+		c.results[r.title] = map[*contender][]load.Result{}
 	}
 	c.results[r.title][b] = append(c.results[r.title][b], res)
 }

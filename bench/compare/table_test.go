@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/duepost/duepost/internal/load"
+	"github.com/duepost/duepost/internal/testbroker"
 )
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	ours, theirs := &process{name: "Duepost"}, &process{name: "RabbitMQ"}
-	c := newComparison([]*process{ours, theirs})
+	ours, theirs := &contender{Broker: &testbroker.Broker{Name: "Duepost"}}, &contender{Broker: &testbroker.Broker{Name: "RabbitMQ"}}
+	c := newComparison([]*contender{ours, theirs})
 	all := rows(load.Defaults())
 	plain, delayed := all[0], all[4]
 	for i, rate := range []float64{70000, 90000, 80000} {

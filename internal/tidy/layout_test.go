@@ -56,6 +56,7 @@ func layout() map[string][]string {
 		"internal/storebench":  with(internal("delay", "store"), xSys),
 		"internal/load":        with(internal("amqp", "headers"), amqpClient, hdr),
 		"internal/demo":        with(internal("config", "daemon"), amqpClient),
+		"internal/testbroker":  internal("requirement"),
 		"internal/relay":       with(internal("amqp", "headers"), amqpClient),
 		"internal/gateway":     internal("amqp", "headers", "wire"),
 		"internal/config":      {},
