@@ -98,8 +98,8 @@ func (p *probe) pause(d time.Duration) {
 }
 
 // observe plays the rule on a goroutine of its own, which fatal may end.
-func observe(ctx context.Context, b *broker, r rule) observation {
-	p := &probe{ctx: ctx, b: b, prefix: slug(r.name), seen: observation{broker: b.Name}}
+func observe(ctx context.Context, b *broker, r rule, prefix string) observation {
+	p := &probe{ctx: ctx, b: b, prefix: prefix, seen: observation{broker: b.Name}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -122,7 +122,8 @@ func slug(name string) string {
 	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
 
-// play plays the rules that match on all brokers.
+// play plays the rules that match on all brokers. What could not be observed, because a busy machine
+// let a broker wait too long, is played once more, alone, with other names.
 func play(ctx context.Context, match *regexp.Regexp, brokers *brokers) []row {
 	var rows []row
 	var chosen []rule
@@ -138,12 +139,7 @@ func play(ctx context.Context, match *regexp.Regexp, brokers *brokers) []row {
 		for range sideBySide {
 			all.Go(func() {
 				for i := range next {
-					seen := observe(ctx, b, chosen[i])
-					if b == brokers.ours {
-						rows[i].ours = seen
-					} else {
-						rows[i].theirs[column] = seen
-					}
+					rows[i].put(column, observe(ctx, b, chosen[i], slug(chosen[i].name)))
 				}
 			})
 		}
@@ -155,5 +151,23 @@ func play(ctx context.Context, match *regexp.Regexp, brokers *brokers) []row {
 		})
 	}
 	all.Wait()
+	for i := range rows {
+		if len(unobserved(rows[i])) == 0 {
+			continue
+		}
+		for column, b := range brokers.all() {
+			all.Go(func() { rows[i].put(column, observe(ctx, b, chosen[i], slug(chosen[i].name)+"-again")) })
+		}
+		all.Wait()
+	}
 	return rows
+}
+
+// put keeps what the broker of a column did; the last column is ours.
+func (r *row) put(column int, seen observation) {
+	if column == len(r.theirs) {
+		r.ours = seen
+	} else {
+		r.theirs[column] = seen
+	}
 }
