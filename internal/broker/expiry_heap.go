@@ -1,5 +1,7 @@
 package broker
 
+import "slices"
+
 // expiry is when the message at a position is due to expire.
 type expiry struct {
 	at  int64  // unix milliseconds
@@ -9,8 +11,9 @@ type expiry struct {
 // byQueueTTL marks a position in the heap whose time is that of the queue and not its own.
 const byQueueTTL = 1 << 63
 
-// expiryHeap orders expiries, the earliest first: 16 bytes per message, no pointers. It may
-// hold positions that are gone meanwhile; see Queue.noteExpiryLocked for their bound.
+// expiryHeap orders expiries, the earliest first: 16 bytes per message, no pointers, and what
+// append keeps in reserve. It may hold positions that are gone meanwhile; see
+// Queue.trimExpiriesLocked for their bound.
 //
 // Invariant: h[i] <= h[2i+1] and h[i] <= h[2i+2]. Costs are O(log n).
 type expiryHeap []expiry
@@ -42,7 +45,19 @@ func (h *expiryHeap) pop() expiry {
 	s[0] = s[last]
 	*h = s[:last]
 	(*h).down(0)
+	h.shrink()
 	return top
+}
+
+// shrinkFrom is the capacity below which memory is not given back.
+const shrinkFrom = 1024
+
+// shrink gives back what is not in use once that is most of it. Costs O(1), spread over the pops
+// that made it so.
+func (h *expiryHeap) shrink() {
+	if c := cap(*h); c > shrinkFrom && len(*h) < c/4 {
+		*h = append(make(expiryHeap, 0, c/2), *h...)
+	}
 }
 
 // keep removes all whose position is not wanted. Costs O(n).
@@ -52,6 +67,9 @@ func (h *expiryHeap) keep(wanted func(pos uint64) bool) {
 		if wanted(x.pos &^ byQueueTTL) {
 			kept = append(kept, x)
 		}
+	}
+	if len(kept) < cap(kept)-cap(kept)/8 {
+		kept = slices.Clone(kept)
 	}
 	*h = kept
 	h.order()

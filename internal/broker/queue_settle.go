@@ -48,6 +48,7 @@ func (q *Queue) Ack(positions []uint64) {
 			s.add(pos, q.index.remove(pos))
 		}
 	}
+	q.trimExpiriesLocked()
 	q.mu.Unlock()
 	s.flush(q)
 	q.broker.settlements.Put(s)
@@ -93,6 +94,7 @@ func (q *Queue) purge() (purged int, err error) {
 func (q *Queue) removeReady(most int, s *settlement) (n int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.trimExpiriesLocked()
 	for n < most {
 		pos, ok := q.index.nextReady()
 		switch {
