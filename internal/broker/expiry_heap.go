@@ -68,7 +68,7 @@ func (h *expiryHeap) keep(wanted func(pos uint64) bool) {
 			kept = append(kept, x)
 		}
 	}
-	if len(kept) < cap(kept)-cap(kept)/8 {
+	if cap(kept) > shrinkFrom && len(kept) < cap(kept)-cap(kept)/8 {
 		kept = slices.Clone(kept)
 	}
 	*h = kept
