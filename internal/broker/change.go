@@ -92,6 +92,7 @@ func (v *VHost) applyLocked(c *change) (store.LSN, error) {
 			batch.Delete(queueDefinition(v.name, q.name))
 			batch.DropQueue(q.id)
 			q.forgetLevels(batch)
+			q.forgetCounts(batch)
 		}
 	}
 	var lsn store.LSN

@@ -31,6 +31,7 @@ const (
 	parkPrefix     = "park/"
 	cleanPrefix    = "clean/"
 	levelPrefix    = "level/"
+	countPrefix    = "count/"
 	flagDurable    = 1 << 0 // flags of exchanges and queues
 	flagAutoDelete = 1 << 1
 	flagInternal   = 1 << 2
@@ -69,6 +70,11 @@ func cleanDefinition(id uint32) string {
 func levelDefinition(id uint32, priority int) string {
 	b := binary.BigEndian.AppendUint32([]byte(levelPrefix), id)
 	return string(append(b, byte(priority)))
+}
+
+func countDefinition(id uint32, chunk uint64) string {
+	b := binary.BigEndian.AppendUint32([]byte(countPrefix), id)
+	return string(binary.BigEndian.AppendUint64(b, chunk))
 }
 
 func bindingDefinition(vhost string, k *bindingKey) string {

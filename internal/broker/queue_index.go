@@ -83,6 +83,8 @@ type chunk struct {
 	paged bool       // only in the scratch file
 	page  store.Page // of a copy of the entries as they are, or 0
 	edits uint32     // how often a copy became out of date
+
+	counted bool // the store knows how often some of them came back; see queue_counts.go
 }
 
 // index finds the messages of a queue by position. Positions are handed out in order and put
@@ -103,7 +105,8 @@ type index struct {
 	chunks []*chunk
 	first  uint64 // number of chunks[0], or of the chunk that will be
 	cursor uint64
-	hand   uint64 // number of the chunk that the pager looks at next
+	hand   uint64   // number of the chunk that the pager looks at next
+	past   []uint64 // numbers of counted chunks that are gone
 	pager  *pager
 
 	ready, held           int
@@ -292,6 +295,9 @@ func (x *index) release(pos uint64, b *block) {
 	}
 	x.outdate(c)
 	x.chunks[n] = nil
+	if c.counted {
+		x.past = append(x.past, x.first+n)
+	}
 	for len(x.chunks) > 0 && x.chunks[0] == nil {
 		x.chunks = x.chunks[1:]
 		x.first++

@@ -43,6 +43,7 @@ func (q *Queue) endLeaving(sources []departure) {
 			s.moved = e.ref
 		}
 	}
+	q.forgetPastCountsLocked()
 	q.mu.Unlock()
 	for i := range sources {
 		s := &sources[i]

@@ -39,10 +39,12 @@ func (q *Queue) putBack(positions []uint64, why retry) {
 	q.mu.Lock()
 	s := q.settings.Load()
 	var tooOften []uint64
+	var counts countChanges
 	for _, pos := range positions {
 		if !q.index.isHeld(pos) {
 			continue
 		}
+		counts.add(pos)
 		e := q.index.at(pos)
 		e.set(flagRedelivered)
 		e.countDelivery()
@@ -56,6 +58,7 @@ func (q *Queue) putBack(positions []uint64, why retry) {
 			q.noteReturnLocked(pos, q.index.unhold(pos))
 		}
 	}
+	q.storeCountsLocked(&counts)
 	if q.hasWorkLocked(s) || !q.dispatching && q.hasOverdueLocked(s) {
 		q.dispatchLocked()
 	} else {

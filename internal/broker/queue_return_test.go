@@ -20,7 +20,7 @@ func quorum(more amqp.Table) amqp.Table {
 }
 
 // count returns x-delivery-count of a delivery, -1 if it has none.
-func count(t *testing.T, d *Delivery) int64 {
+func count(t testing.TB, d *Delivery) int64 {
 	t.Helper()
 	var p amqp.Properties
 	if err := p.Decode(d.Record.Props); err != nil {

@@ -49,6 +49,7 @@ func (q *Queue) Ack(positions []uint64) {
 		}
 	}
 	q.trimExpiriesLocked()
+	q.forgetPastCountsLocked()
 	q.mu.Unlock()
 	s.flush(q)
 	q.broker.settlements.Put(s)

@@ -15,7 +15,8 @@ func (b *Broker) recover(found *store.Recovery) error {
 	if found == nil {
 		found = new(store.Recovery)
 	}
-	r := recovery{broker: b, definitions: found.Definitions, delivered: make(map[uint32][]uint64)}
+	r := recovery{broker: b, definitions: found.Definitions, delivered: make(map[uint32][]uint64),
+		counts: make(map[uint32]map[uint64][]byte)}
 	passes := [...]struct {
 		prefix string
 		take   func(key string, d *definition) error
@@ -34,6 +35,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 		{remnantPrefix, r.remnant},
 		{cleanPrefix, r.clean},
 		{levelPrefix, r.level},
+		{countPrefix, r.count},
 	}
 	for _, p := range passes {
 		if err := r.pass(p.prefix, p.take); err != nil {
@@ -52,6 +54,7 @@ func (b *Broker) recover(found *store.Recovery) error {
 			return fmt.Errorf("read messages of queues: %w", err)
 		}
 	}
+	r.endCounts()
 	for _, q := range b.queues {
 		q.resumeLevels()
 	}
@@ -74,8 +77,9 @@ func (b *Broker) recover(found *store.Recovery) error {
 type recovery struct {
 	broker      *Broker
 	definitions []store.Definition
-	delivered   map[uint32][]uint64 // by queue id, see clean
-	batch       store.Batch         // what is to be forgotten
+	delivered   map[uint32][]uint64          // by queue id, see clean
+	counts      map[uint32]map[uint64][]byte // by queue id and number of a chunk, see count
+	batch       store.Batch                  // what is to be forgotten
 	piece       [4096]store.Entry
 	restored    int
 	roomless    bool // the scratch file cannot be written, and this was logged
@@ -325,6 +329,7 @@ func (r *recovery) restore(q *Queue, entries []store.Entry) {
 			e.set(flagRedelivered)
 			q.noteDeliveredLocked(f.Pos)
 		}
+		e.meta |= r.countOf(q, f.Pos)
 		q.index.restore(f.Pos, e)
 		q.restoreExpiryLocked(f)
 	}
