@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -139,6 +140,55 @@ func accessRules() []rule {
 			p.put("/api/vhost-limits/"+vhost+"/max-connections", map[string]int{"value": 0})
 			_, err := p.dial(guest(), vhost)
 			p.note("connection", "%v", err)
+		}},
+		{"limits of a user", func(p *probe) {
+			u := p.user("u", "management")
+			p.grant(u, "/", ".*", ".*", ".*")
+			limits := "/api/user-limits/" + u.user
+			show := func(label string) {
+				p.note(label, "%s", p.api(http.MethodGet, limits, nil).show())
+				p.note(label+", of the user", "%s", p.api(http.MethodGet, "/api/users/"+u.user, nil).field("limits"))
+			}
+			show("none")
+			for _, ask := range []struct {
+				method, path string
+				body         any
+			}{
+				{http.MethodPut, "/max-connections", object{"value": 2}},
+				{http.MethodPut, "/max-channels", object{"value": 1}},
+				{http.MethodPut, "/max-queues", object{"value": 1}},
+				{http.MethodPut, "/max-channels", object{"value": "a"}},
+				{http.MethodPut, "/max-channels", object{}},
+			} {
+				p.note(ask.method+" "+ask.path+" "+fmt.Sprint(ask.body), "%s", p.api(ask.method, limits+ask.path, ask.body).show())
+			}
+			show("set")
+			for _, path := range []string{"/api/user-limits/" + p.name("nobody"), "/api/users/" + p.name("nobody")} {
+				p.note(path, "%s", p.api(http.MethodGet, path, nil).show())
+			}
+			p.note("nobody's", "%s", p.api(http.MethodPut, "/api/user-limits/"+p.name("nobody")+"/max-channels", object{"value": 1}).show())
+			mine, err := p.b.call(p.ctx, u, http.MethodGet, limits, nil)
+			p.must(err)
+			p.note("asked by the user", "%s", mine.show())
+
+			first, err := p.dial(u, "/")
+			p.must(err)
+			_, err = first.Channel()
+			p.must(err)
+			_, err = first.Channel()
+			p.note("a second channel", "%v", err)
+			_, err = p.dial(u, "/")
+			p.must(err)
+			_, err = p.dial(u, "/")
+			p.note("a third connection", "%v", err)
+			p.note("DELETE", "%s", p.api(http.MethodDelete, limits+"/max-connections", nil).show())
+			p.note("DELETE again", "%s", p.api(http.MethodDelete, limits+"/max-connections", nil).show())
+			show("one deleted")
+			p.put(limits+"/max-channels", object{"value": -1})
+			show("no limit")
+			p.put(limits+"/max-connections", object{"value": 0})
+			_, err = p.dial(u, "/")
+			p.note("a connection where there may be none", "%v", err)
 		}},
 	}
 }

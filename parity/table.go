@@ -75,7 +75,7 @@ func (t table) wordOfLine(c comparison) string {
 	if like := c.like(); like >= 0 {
 		return "same as " + t.peers[like]
 	}
-	return "documented"
+	return "as none of them"
 }
 
 // printFaults prints each with all that was observed about it.
