@@ -96,6 +96,7 @@ func managementDifferences(at func(p place, rule string, labels ...string)) {
 	at(place{policies, "of two versions the one that takes more"}, "operator policy: mistakes", "overflow that is none")
 	at(reasons, "policy: mistakes", "unknown setting", "wrong type", "overflow that is none", "priority that is none")
 	at(reasons, "management: codes", "PATCH /api/overview <nil>")
+	at(reasons, "limits of a user", "nobody's")
 	left := place{management, "left out"}
 	at(left, "management: keys of a queue", "message_bytes_unacknowledged", "message_bytes", "memory", "exclusive_consumer_tag",
 		"consumer_utilisation", "consumer_capacity", "single_active_consumer_tag", "head_message_timestamp")

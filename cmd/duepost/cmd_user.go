@@ -15,11 +15,13 @@ import (
 type userCmd struct {
 	apiFlags
 
-	Add            userAddCmd      `cmd:"" help:"Add a user."`
-	Delete         userDeleteCmd   `cmd:"" help:"Delete a user and close its connections."`
-	ChangePassword userPasswordCmd `cmd:"" aliases:"password" help:"Give a user another password."`
-	SetTags        userTagsCmd     `cmd:"" aliases:"tags" help:"Replace the tags of a user."`
-	List           userListCmd     `cmd:"" help:"List the users."`
+	Add            userAddCmd         `cmd:"" help:"Add a user."`
+	Delete         userDeleteCmd      `cmd:"" help:"Delete a user and close its connections."`
+	ChangePassword userPasswordCmd    `cmd:"" aliases:"password" help:"Give a user another password."`
+	SetTags        userTagsCmd        `cmd:"" aliases:"tags" help:"Replace the tags of a user."`
+	List           userListCmd        `cmd:"" help:"List the users."`
+	SetLimits      userSetLimitsCmd   `cmd:"" help:"Limit the connections and channels of a user."`
+	ClearLimits    userClearLimitsCmd `cmd:"" help:"Lift all limits of a user."`
 }
 
 // described is a user as the API has it.
@@ -141,5 +143,5 @@ type userListCmd struct{}
 
 // Run lists the users.
 func (c *userListCmd) Run(ctx context.Context, p process, in *userCmd) error {
-	return in.list(ctx, p, "users", "name", "tags")
+	return in.list(ctx, p, "users", "name", "tags", "limits")
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/duepost/duepost/internal/httpapi"
 )
@@ -98,39 +95,4 @@ type vhostListCmd struct{}
 // Run lists the virtual hosts.
 func (c *vhostListCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
 	return in.list(ctx, p, "vhosts", "name", "description", "tags", "default_queue_type", "messages")
-}
-
-type vhostSetLimitsCmd struct {
-	Name   string `arg:"" help:"The virtual host."`
-	Limits string `arg:"" help:"JSON object, as in '{\"max-connections\": 100, \"max-queues\": 50}'; -1 is no limit."`
-}
-
-// Run sets the limits that are named and leaves the others.
-func (c *vhostSetLimitsCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
-	var limits map[string]json.Number
-	if err := json.Unmarshal([]byte(c.Limits), &limits); err != nil {
-		return &usageError{fmt.Errorf("limits: is no JSON object of numbers: %w", err), `'{"max-queues": 50}' is one`}
-	}
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		if err := in.put(ctx, httpapi.Path("vhost-limits", c.Name, name), map[string]any{"value": limits[name]}); err != nil {
-			return fmt.Errorf("limit %s of vhost %q: %w", name, c.Name, err)
-		}
-	}
-	in.say(p, "limited vhost %q: %s", c.Name, c.Limits)
-	return nil
-}
-
-type vhostClearLimitsCmd struct {
-	Name string `arg:"" help:"The virtual host."`
-}
-
-// Run lifts the limits there are.
-func (c *vhostClearLimitsCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
-	for _, limit := range []string{"max-connections", "max-queues"} {
-		if err := in.remove(ctx, httpapi.Path("vhost-limits", c.Name, limit), "limit "+limit); err != nil {
-			return fmt.Errorf("clear limits of vhost %q: %w", c.Name, err)
-		}
-	}
-	in.say(p, "vhost %q has no limits", c.Name)
-	return nil
 }

@@ -3,13 +3,16 @@ package auth
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/duepost/duepost/internal/store"
 )
 
 // Put adds records or replaces those of the same names, all of them or none. Permissions need a
-// user, who may be among the records: else the error is ErrUnknownUser.
+// user, who may be among the records: else the error is ErrUnknownUser. A user without limits keeps
+// those that it has.
 func (u *Users) Put(r Records) error {
+	r.Users = slices.Clone(r.Users) // limits are filled in
 	lsn, err := u.put(&r)
 	if err != nil {
 		return err
@@ -20,6 +23,16 @@ func (u *Users) Put(r Records) error {
 func (u *Users) put(r *Records) (store.LSN, error) {
 	u.changes.Lock()
 	defer u.changes.Unlock()
+	for i := range r.Users {
+		if known, ok := u.User(r.Users[i].Name); ok && r.Users[i].Limits == nil {
+			r.Users[i].Limits = known.Limits
+		}
+	}
+	return u.putLocked(r)
+}
+
+// putLocked is called under changes.
+func (u *Users) putLocked(r *Records) (store.LSN, error) {
 	add, err := u.prepare(r)
 	if err != nil {
 		return 0, err

@@ -21,6 +21,7 @@ type User struct {
 	Name     string
 	Password PasswordHash
 	Tags     []string
+	Limits   Limits `json:",omitempty"`
 }
 
 // Permission is what a user may do in a virtual host: patterns of names of queues and exchanges.
@@ -65,6 +66,9 @@ const maxName = 255
 func (u *User) Validate() error {
 	if u.Name == "" || len(u.Name) > maxName {
 		return fmt.Errorf("check user: name has %d bytes, must have 1 to %d", len(u.Name), maxName)
+	}
+	if unknown := u.Limits.Unknown(); len(unknown) > 0 {
+		return fmt.Errorf("check user: there is no limit '%s' of a user", unknown[0])
 	}
 	_, err := ParsePasswordHash(string(u.Password.Algorithm), u.Password.Text)
 	return err

@@ -143,7 +143,10 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 
 func (d *Daemon) serverConfig(log *slog.Logger) server.Config {
 	c := server.Config{
-		Broker: d.broker, Authenticator: d.users, Rights: d.rights, Logger: log, Version: config.Version(),
+		Broker: d.broker, Authenticator: d.users, Rights: d.rights,
+		MaxUserConnections: func(user string) int64 { return d.users.Limit(user, auth.MaxConnections) },
+		MaxUserChannels:    func(user string) int64 { return d.users.Limit(user, auth.MaxChannels) },
+		Logger:             log, Version: config.Version(),
 		ChannelMax:     d.cfg.ChannelMax,
 		FrameMax:       d.cfg.FrameMax,
 		Heartbeat:      d.cfg.Heartbeat,

@@ -28,7 +28,7 @@ func (d *Document) records() (r auth.Records) {
 
 // record returns the user. version is that of the broker which wrote the file.
 func (u *User) record(version string) (auth.User, error) {
-	r := auth.User{Name: u.Name, Tags: u.Tags}
+	r := auth.User{Name: u.Name, Tags: u.Tags, Limits: u.Limits}
 	if u.password != nil {
 		r.Password = auth.HashPassword(*u.password)
 		return r, nil
@@ -53,12 +53,15 @@ func (p *TopicPermission) record() auth.TopicPermission {
 // addRecords adds the users and what they may do to an export.
 func (d *Document) addRecords(r auth.Records) {
 	for _, u := range r.Users {
-		tags := u.Tags
+		tags, limits := u.Tags, u.Limits
 		if tags == nil {
 			tags = []string{}
 		}
+		if limits == nil {
+			limits = auth.Limits{}
+		}
 		d.Users = append(d.Users, User{Name: u.Name, PasswordHash: u.Password.Text,
-			HashingAlgorithm: string(u.Password.Algorithm), Tags: tags, Limits: map[string]any{}})
+			HashingAlgorithm: string(u.Password.Algorithm), Tags: tags, Limits: limits})
 	}
 	for _, p := range r.Permissions {
 		d.Permissions = append(d.Permissions, Permission{User: p.User, VHost: p.VHost,

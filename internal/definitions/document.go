@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/auth"
 	"github.com/duepost/duepost/internal/broker"
 )
 
@@ -39,11 +40,11 @@ type Topology struct {
 
 // User is who may connect.
 type User struct {
-	Name             string         `json:"name"`
-	PasswordHash     string         `json:"password_hash"`
-	HashingAlgorithm string         `json:"hashing_algorithm"`
-	Tags             []string       `json:"tags"`
-	Limits           map[string]any `json:"limits"`
+	Name             string      `json:"name"`
+	PasswordHash     string      `json:"password_hash"`
+	HashingAlgorithm string      `json:"hashing_algorithm"`
+	Tags             []string    `json:"tags"`
+	Limits           auth.Limits `json:"limits"`
 
 	at       place
 	password *string // instead of the hash, in files written by hand

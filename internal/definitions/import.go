@@ -21,7 +21,7 @@ type Site struct {
 
 // Import brings in a file about everything. Its error is Faults if the file is at fault, and then
 // nothing was done. notes are for the operator: of what was there before and is left as it is, how
-// it differs from the file; and what of the file has no effect.
+// it differs from the file.
 func Import(s Site, file []byte) (notes []error, err error) {
 	c := checker{reader: new(reader), site: s}
 	c.doc = c.parse(file)
@@ -51,7 +51,6 @@ func (c *checker) bringIn() (notes []error, err error) {
 		return nil, fmt.Errorf("import users: %w", err)
 	}
 	// 3. What is in each virtual host, all at once.
-	notes = c.doc.notes()
 	declared := c.doc.declarations()
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		v := c.site.Broker.VHost(name)
@@ -71,16 +70,6 @@ func (c *checker) bringIn() (notes []error, err error) {
 		}
 	}
 	return notes, nil
-}
-
-// notes says what of the document has no effect.
-func (d *Document) notes() (notes []error) {
-	for _, u := range d.Users {
-		if len(u.Limits) > 0 {
-			notes = append(notes, fmt.Errorf("limits of user '%s' are not kept: there are none here", u.Name))
-		}
-	}
-	return notes
 }
 
 // declarations returns what the document says of each virtual host.

@@ -201,11 +201,17 @@ func TestWhatIsThereStaysAndTheDifferenceIsTold(t *testing.T) {
 	wantSame(t, before, r.exported())
 }
 
-func TestLimitsOfUsersAreToldOf(t *testing.T) {
+func TestLimitsOfUsers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	notes := r.importAll(`{"users":[{"name":"a","tags":"","limits":{"max-channels":5}},{"name":"b","tags":"","limits":[]}]}`)
-	wantNotes(t, notes, "limits of user 'a'")
+	r.importAll(`{"users":[{"name":"a","tags":"","limits":{"max-channels":5}},{"name":"b","tags":"","limits":[]}]}`)
+	r.restart()
+	got := map[string]any{}
+	for _, u := range r.exported()["users"].([]any) {
+		user := u.(map[string]any)
+		got[user["name"].(string)] = user["limits"]
+	}
+	wantSame(t, decodeJSON(t, []byte(`{"a":{"max-channels":5},"b":{}}`)), got)
 }
 
 // Policies and parameters are set, whatever was there.

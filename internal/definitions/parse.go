@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/duepost/duepost/internal/auth"
 	"github.com/duepost/duepost/internal/broker"
 )
 
@@ -49,7 +50,7 @@ func (o object) user() User {
 		PasswordHash:     o.textOr("password_hash", ""),
 		HashingAlgorithm: o.textOr("hashing_algorithm", ""),
 		Tags:             o.tags(),
-		Limits:           o.object("limits").fields,
+		Limits:           o.object("limits").userLimits(),
 		at:               o.at,
 	}
 	if _, ok := o.fields["tags"]; !ok {
@@ -141,20 +142,35 @@ func (o object) parameters(of func(object) string) (all []Parameter) {
 
 // limits reads the limits of a virtual host.
 func (o object) limits() broker.VHostLimits {
-	l := make(broker.VHostLimits)
-	for key, v := range o.fields {
-		n, ok := v.(json.Number)
-		limit, err := n.Int64()
-		if !ok || err != nil {
-			o.fault(o.at.field(key), "is %s, must be an integer", kindOf(v))
-			continue
-		}
-		l[key] = limit
-	}
+	l := broker.VHostLimits(o.integers())
 	for _, key := range l.Unknown() {
 		o.fault(o.at.field(key), "is not a limit of a virtual host")
 	}
 	return l
+}
+
+// userLimits reads the limits of a user.
+func (o object) userLimits() auth.Limits {
+	l := auth.Limits(o.integers())
+	for _, key := range l.Unknown() {
+		o.fault(o.at.field(key), "is not a limit of a user")
+	}
+	return l
+}
+
+// integers reads an object that holds nothing else.
+func (o object) integers() map[string]int64 {
+	all := make(map[string]int64)
+	for key, v := range o.fields {
+		n, ok := v.(json.Number)
+		i, err := n.Int64()
+		if !ok || err != nil {
+			o.fault(o.at.field(key), "is %s, must be an integer", kindOf(v))
+			continue
+		}
+		all[key] = i
+	}
+	return all
 }
 
 // topology reads what is in virtual hosts.

@@ -48,7 +48,9 @@ func newFixture(t *testing.T) *fixture {
 	engine.Start(b)
 	users := auth.NewUsers("guest")
 	srv, err := server.New(server.Config{Broker: b, Authenticator: users,
-		Rights: func(user, vhost string) broker.Rights { return users.Rights(user, vhost) }})
+		MaxUserConnections: func(user string) int64 { return users.Limit(user, auth.MaxConnections) },
+		MaxUserChannels:    func(user string) int64 { return users.Limit(user, auth.MaxChannels) },
+		Rights:             func(user, vhost string) broker.Rights { return users.Rights(user, vhost) }})
 	if err != nil {
 		t.Fatal(err)
 	}

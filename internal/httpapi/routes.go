@@ -49,6 +49,10 @@ func routes() []route {
 		{"GET /api/users/{user}", administrators, showUser},
 		{"PUT /api/users/{user}", administrators, putUser},
 		{"DELETE /api/users/{user}", administrators, deleteUser},
+		{"GET /api/user-limits", administrators, listUserLimits},
+		{"GET /api/user-limits/{user}", oneself, listUserLimits},
+		{"PUT /api/user-limits/{user}/{name}", administrators, putUserLimit},
+		{"DELETE /api/user-limits/{user}/{name}", administrators, deleteUserLimit},
 		{"GET /api/users/{user}/permissions", administrators, listUserPermissions},
 		{"GET /api/users/{user}/topic-permissions", administrators, listUserTopics},
 
@@ -121,6 +125,14 @@ func routes() []route {
 
 // anyone is whoever may use the API at all.
 func anyone(*call) error { return nil }
+
+// oneself is the user of the path, or an administrator.
+func oneself(c *call) error {
+	if c.user.Name == c.name("user") {
+		return nil
+	}
+	return administrators(c)
+}
 
 func administrators(c *call) error {
 	if c.isAdministrator() {

@@ -13,7 +13,7 @@ func whoAmI(c *call) (any, error) {
 func userObject(u *auth.User) object {
 	return object{
 		"name": u.Name, "password_hash": u.Password.Text, "hashing_algorithm": u.Password.Algorithm,
-		"tags": list(u.Tags), "limits": object{},
+		"tags": list(u.Tags), "limits": limitsObject(u.Limits),
 	}
 }
 

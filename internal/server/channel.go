@@ -89,6 +89,9 @@ func (c *conn) openChannel(f wire.Frame) error {
 	c.mu.Lock()
 	c.channels[f.Channel] = ch
 	c.mu.Unlock()
+	if err := c.checkUserChannels(); err != nil {
+		return inMethod(err, id)
+	}
 	c.tally.channels.Add(1)
 	return ch.reply(&wire.ChannelOpenOk{})
 }

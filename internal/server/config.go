@@ -16,6 +16,10 @@ type Config struct {
 	// Rights returns what a user may do in a virtual host; either may not exist. Nil permits
 	// everything to everybody who is let in.
 	Rights func(user, vhost string) broker.Rights
+	// MaxUserConnections and MaxUserChannels return how many connections a user may have open,
+	// and how many channels in all of them; negative for any number. Nil limits nobody.
+	// [rmq user limits]
+	MaxUserConnections, MaxUserChannels func(user string) int64
 	// Logger receives the events of connections; nil discards them.
 	Logger *slog.Logger
 	// Version is told to clients in the server properties.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -208,7 +209,7 @@ func (c *conn) open() error {
 	c.told.peer = c.peer
 	c.mu.Unlock()
 	// From here on CloseVHost and CloseUser find the connection; before, this does.
-	if err := session.Check(); err != nil {
+	if err := cmp.Or(session.Check(), c.checkUserConnections()); err != nil {
 		return inMethod(err, m.ID())
 	}
 	_ = c.nc.SetDeadline(time.Time{})
