@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -374,4 +375,26 @@ func TestTransientDeadLetters(t *testing.T) {
 	r.wantDrained("not", "transient", "persistent")
 	r.restart()
 	r.wantDrained("logged", "persistent")
+}
+
+func TestDeadLetterExchangeAndKeyByPolicy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.queue("dead", nil)
+	r.queue("other", nil)
+	r.queue("q", nil, "durable")
+	r.queue("with argument", deadTo("", argDLXKey, "other"), "durable")
+	r.policy("p", "^(q|with argument)$", 0, policy.Definition{"dead-letter-exchange": "", "dead-letter-routing-key": "dead"})
+	for _, q := range []string{"q", "with argument"} {
+		r.publish("", q, q)
+		r.reject(q)
+	}
+	r.wantDrained("dead", "q")
+	r.wantDrained("other", "with argument")
+	if _, err := r.vhost.DeletePolicy("p"); err != nil {
+		t.Fatal(err)
+	}
+	r.publish("", "q", "dropped")
+	r.reject("q")
+	r.wantReady("dead", 0)
 }

@@ -132,3 +132,26 @@ func TestDelayedArgumentsAreChecked(t *testing.T) {
 		wantError(t, err, amqp.PreconditionFailed, "invalid arg '"+name+"' for exchange 'x' in vhost '/'")
 	}
 }
+
+func TestDelayedKeysMayBeSetByPolicyOrArgument(t *testing.T) {
+	t.Parallel()
+	for key, value := range map[string]any{
+		"delayed-unroutable": "drop", "delayed-late": "drop", "delayed-compat": "plugin",
+		"delayed-max-length": int64(0), "delayed-max-length-bytes": int64(0),
+		"delayed-late-after": int64(5), "delayed-dead-letter-exchange": "amq.fanout",
+	} {
+		r := newRig(t)
+		settings := func(name string) exchangeSettings { return *r.vhost.exchange(name).settings.Load() }
+		r.delayedExchange("plain", "direct")
+		r.delayedExchange("by policy", "direct")
+		r.exchange("by argument", delayedType, amqp.Table{argDelayedType: "direct", "x-" + key: value})
+		r.policy("p", "^by policy$", 0, policy.Definition{key: value})
+		if settings("by policy") != settings("by argument") || settings("by policy") == settings("plain") {
+			t.Errorf("%s: got %+v by policy, %+v by argument", key, settings("by policy"), settings("by argument"))
+		}
+		r.crash()
+		if settings("by policy") != settings("by argument") || settings("by policy") == settings("plain") {
+			t.Errorf("%s: after a crash got %+v by policy, %+v by argument", key, settings("by policy"), settings("by argument"))
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 )
 
 // inBubble runs a test with a rig in virtual time.
@@ -313,6 +314,64 @@ func TestUnusedQueueExpires(t *testing.T) {
 		r.wantReady("dead", 0)
 		if got := r.Stats().ExpiredQueues; got != 1 {
 			t.Errorf("got %d expired queues", got)
+		}
+	})
+}
+
+func TestZeroTTLThatNobodyTakesIsDeadLettered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.queue("dead", nil)
+	r.queue("q", deadTo("", argDLXKey, "dead"), "durable")
+	r.publish("", "q", "m", withExpiration("0"))
+	got := r.take("dead")
+	death := got.headers["x-death"].([]any)[0].(amqp.Table)
+	if got.body != "m" || death["reason"] != "expired" || death["original-expiration"] != "0" {
+		t.Errorf("got %q with %v", got.body, death)
+	}
+}
+
+func TestLowestOfMessageQueueAndPolicyTTLWins(t *testing.T) {
+	t.Parallel()
+	for i, c := range []struct{ message, queue, policy, want int64 }{
+		{1000, 2000, 3000, 1000}, {3000, 1000, 2000, 1000}, {2000, 3000, 1000, 1000},
+		{-1, 3000, 1000, 1000}, {-1, -1, 1000, 1000}, {1000, -1, 3000, 1000},
+	} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			var args amqp.Table
+			if c.queue >= 0 {
+				args = ttl(c.queue)
+			}
+			r.queue("q", args)
+			r.policy("p", "^q$", 0, policy.Definition{"message-ttl": c.policy})
+			var options []option
+			if c.message >= 0 {
+				options = append(options, withExpiration(strconv.FormatInt(c.message, 10)))
+			}
+			r.publish("", "q", "m", options...)
+			pass(time.Duration(c.want-1) * time.Millisecond)
+			before := r.find("q").Messages()
+			pass(2 * time.Millisecond)
+			if after := r.find("q").Messages(); before != 1 || after != 0 {
+				t.Errorf("case %d: got %d just before the end and %d after it", i, before, after)
+			}
+		})
+	}
+}
+
+func TestPassiveDeclareIsAUseForExpires(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.queue("q", amqp.Table{"x-expires": int32(1000)})
+		for range 5 {
+			pass(900 * time.Millisecond)
+			if _, err := r.QueueDeclare(QueueSpec{Name: "q", Passive: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(1001 * time.Millisecond)
+		if r.vhost.queue("q") != nil {
+			t.Error("the queue did not go")
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -43,12 +44,20 @@ func TestDeliveryNotAcknowledgedInTimeClosesItsChannel(t *testing.T) {
 		{"queue", 0, amqp.Table{"x-consumer-timeout": int32(120_000)}, nil, 2 * time.Minute, "120000"},
 		{"consumer", 0, amqp.Table{"x-consumer-timeout": int32(120_000)},
 			amqp.Table{"x-consumer-timeout": int32(300_000)}, 5 * time.Minute, "300000"},
+		{"policy", 0, nil, nil, 3 * time.Minute, "180000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T) {
 				s := newTestServer(t, func(cfg *Config) { cfg.ConsumerTimeout = c.server })
 				p := s.pipe().open(0).channel(1).channel(2)
+				if c.name == "policy" {
+					err := s.cfg.Broker.VHost("/").SetPolicy(policy.Policy{Name: "p", Pattern: "^q$",
+						Definition: policy.Definition{"consumer-timeout": int64(180_000)}})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
 				p.send(1, &wire.QueueDeclare{Queue: "q", Arguments: rawTable(t, c.queue)})
 				p.expect(1, &wire.QueueDeclareOk{})
 				p.put(2, "q", "a", "b")
