@@ -193,7 +193,7 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 		seconds:  l.broker.nowMillis() / 1000,
 		exchange: m.Exchange,
 		key:      m.RoutingKey,
-		routes:   routes,
+		routes:   routes.WithoutBCC(),
 	}
 	if p.Has(amqp.FlagExpiration) {
 		d.expiration = p.Expiration
@@ -218,7 +218,11 @@ func (l *deadLetterer) edit(m *store.Message) (history amqp.RawValue) {
 		Persistent: m.Persistent,
 	}
 	l.envelope = envelope{key: m.RoutingKey, headers: l.headers, routes: routes, accepted: l.now, letter: true}
+	if routes.HasBCC() {
+		l.message.ExchangeID |= bccBit
+	}
 	if l.settings.hasDLXKey {
+		l.message.ExchangeID &= historyBit
 		l.message.RoutingKey = []byte(l.settings.dlxKey)
 		l.envelope.key = l.message.RoutingKey
 		l.envelope.routes = headers.Routes{}

@@ -398,3 +398,62 @@ func TestDeadLetterExchangeAndKeyByPolicy(t *testing.T) {
 	r.reject("q")
 	r.wantReady("dead", 0)
 }
+
+func TestDeadLetterGoesByBCCThatNobodySees(t *testing.T) {
+	t.Parallel()
+	for name, delay := range map[string]int64{"published": 0, "delayed before": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.exchange("dlx", "direct", nil)
+				r.delayedExchange("x", "direct")
+				for _, q := range []string{"k", "cc", "bcc"} {
+					r.queue(q, deadTo("last"), "durable")
+					r.bind(q, "dlx", q)
+				}
+				r.exchange("last", "direct", nil)
+				r.queue("last", nil, "durable")
+				r.bind("last", "last", "bcc")
+				r.queue("q", deadTo("dlx"), "durable")
+				r.queue("new key", deadTo("dlx", argDLXKey, "k"), "durable")
+				r.bind("q", "x", "k")
+				r.bind("new key", "x", "bcc")
+				m := withHeaders(amqp.Table{"CC": []any{"cc"}, "BCC": []any{"bcc"}, "x-delay": delay})
+				r.publish("x", "k", "m", m)
+				pass(2 * time.Second)
+				r.crash()
+				f, c := r.consume("q", 1, ConsumerSpec{})
+				if got := f.take(); len(got) != 1 || got[0].headers["BCC"] != nil {
+					t.Fatalf("a consumer got %+v, want one message without BCC", got)
+				} else {
+					r.find("q").Reject([]uint64{got[0].pos})
+				}
+				c.Cancel()
+				for _, q := range []string{"k", "cc", "bcc"} {
+					d, _, ok, err := r.find(q).Get(false)
+					if err != nil || !ok {
+						t.Fatalf("%s got nothing, %v", q, err)
+					}
+					got := copyDelivery(&d)
+					death := got.headers["x-death"].([]any)[0].(amqp.Table)
+					want := []any{"k", "cc"}
+					if diff := cmp.Diff(want, death["routing-keys"]); diff != "" || got.headers["BCC"] != nil {
+						t.Errorf("%s: headers %v, keys (-want +got):\n%s", q, got.headers, diff)
+					}
+					if q == "k" {
+						r.find(q).Reject([]uint64{d.Pos}) // the key stays with the message
+					}
+				}
+				if got := r.take("last"); got.headers["BCC"] != nil {
+					t.Errorf("got BCC %v after two deaths", got.headers["BCC"])
+				}
+				r.reject("new key") // which replaces all the others
+				r.wantReady("k", 1)
+				r.wantReady("bcc", 0)
+				if got := r.take("k").headers; got["CC"] != nil || got["BCC"] != nil {
+					t.Errorf("got %v with a new key", got)
+				}
+			})
+		})
+	}
+}

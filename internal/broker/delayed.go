@@ -23,8 +23,6 @@ type release struct {
 	envelope   envelope
 	buf        []byte // of a record read from disk that is not kept until Push
 	kept       int    // bytes of the records that are
-	headers    []byte
-	props      []byte
 
 	// doubtful is the start after a crash, in unix milliseconds, else 0: what was due by then
 	// may have been handed over before, so it is marked redelivered.
@@ -205,11 +203,9 @@ func (b *Broker) planMove(rec *store.Record, o *delay.Outcome, p *plan) {
 	m.Arrived = o.Arrived
 	p.stored.body, p.stored.arrived, p.stored.ttl = m.BodyLen(), o.Arrived, m.TTL
 	if r.envelope.routes.HasBCC() {
-		p.keeps = false // it is not what consumers get
-		r.headers = r.properties.Headers.AppendWithout(r.headers[:0], headers.BCC)
-		r.properties.SetHeaders(r.headers)
-		r.props = r.properties.Append(r.props[:0])
-		m.Props, p.rewritten = r.props, true
+		p.keeps = false // it has no mark
+		m.ExchangeID |= bccBit
+		p.rewritten = true
 	}
 	transient := 0
 	for _, q := range r.route.queues {

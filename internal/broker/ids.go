@@ -25,6 +25,10 @@ const idBlock = 1024
 // A message that is not delayed has exchange id 0, so its mark is the id 1.
 const historyBit = 1
 
+// bccBit marks, in the exchange id of a message in a queue, that there is a BCC among its headers:
+// dead letters go by it too, and consumers must not see it. It is no id, for those begin with idBlock.
+const bccBit = 2
+
 // take returns a new number. What is stored with it comes later in the log than the block's end.
 func (i *ids) take() (uint32, error) {
 	i.mu.Lock()

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/headers"
 	"github.com/duepost/duepost/internal/store"
 )
 
@@ -58,4 +59,17 @@ type Delivery struct {
 	Redelivered bool
 	Deliveries  int // how often it came back before
 	Record      store.Record
+}
+
+// hideBCC takes the header that no consumer may see out of a message that is marked.
+func hideBCC(m *store.Message) {
+	if m.ExchangeID&^historyBit != bccBit {
+		return
+	}
+	var p amqp.Properties
+	if p.Decode(m.Props) != nil {
+		return
+	}
+	p.SetHeaders(p.Headers.AppendWithout(nil, headers.BCC))
+	m.Props = p.Append(nil)
 }

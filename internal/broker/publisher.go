@@ -172,9 +172,7 @@ func (p *Publisher) store() (Result, error) {
 		r.LSN = max(r.LSN, lsn)
 	}
 	r.NotPending = p.route.delay.Cancel && p.cancelled == 0
-	if p.envelope.routes.HasBCC() {
-		p.stripBCC()
-	}
+	p.markBCC()
 	queues := p.route.queues
 	if anyFull(queues) {
 		p.open = withoutFull(queues, p.open[:0], &p.record)
@@ -213,11 +211,11 @@ func (p *Publisher) release(x *Exchange) *store.Message {
 	return &p.held
 }
 
-// stripBCC removes the header that no consumer may see.
-func (p *Publisher) stripBCC() {
-	p.headers = p.envelope.headers.AppendWithout(p.headers[:0], headers.BCC)
-	p.props = p.withHeaders(p.props[:0])
-	p.record.Props = p.props
+// markBCC marks the message at hand if it has a header that no consumer may see.
+func (p *Publisher) markBCC() {
+	if p.envelope.routes.HasBCC() {
+		p.record.ExchangeID = bccBit
+	}
 }
 
 // withHeaders appends the message's properties with p.headers in place of its headers.

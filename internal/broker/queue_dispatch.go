@@ -230,6 +230,7 @@ func (q *Queue) deliver(d *dispatch, c *claim) {
 		q.broker.noteUnreadable(q, c.pos, err)
 		return
 	}
+	hideBCC(&rec.Message)
 	if q.quorum && c.deliveries > 0 {
 		q.countedFor(&rec, c.deliveries)
 	}

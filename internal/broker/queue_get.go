@@ -29,6 +29,7 @@ func (q *Queue) Get(noAck bool) (d Delivery, left int, ok bool, err error) {
 		if noAck {
 			q.Ack([]uint64{pos})
 		}
+		hideBCC(&rec.Message)
 		if q.quorum {
 			q.countedFor(&rec, e.deliveries())
 		}

@@ -107,9 +107,8 @@ func (p *Publisher) publishReply() Result {
 	if c == nil {
 		return Result{}
 	}
-	if p.envelope.routes.HasBCC() {
-		p.stripBCC()
-	}
+	p.markBCC()
+	hideBCC(&p.record)
 	p.names = amqp.AppendShortStr(p.names[:0], p.record.Exchange)
 	p.names = amqp.AppendShortStr(p.names, p.record.RoutingKey)
 	p.reply = Delivery{Record: store.Record{Message: p.record, ExchangeAndKey: p.names}}

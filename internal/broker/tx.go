@@ -179,9 +179,7 @@ func (c *txCommit) add(t *txMessage) error {
 		}
 		c.group.hold(m, p.route.delay.Due)
 	}
-	if p.envelope.routes.HasBCC() {
-		p.stripBCC()
-	}
+	p.markBCC()
 	queues := p.route.queues
 	if anyFull(queues) {
 		p.open = withoutFull(queues, p.open[:0], &p.record)

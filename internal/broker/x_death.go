@@ -45,11 +45,11 @@ const (
 // so far, newest first; nil if it has none or sent it itself. There is one entry for each queue
 // and reason: dying there again raises the count and moves the entry to the front.
 //
-// Other headers stay byte for byte; CC goes if the message gets another routing key.
+// Other headers stay byte for byte; CC and BCC go if the message gets another routing key.
 func appendDeath(dst []byte, h amqp.RawTable, history amqp.RawValue, d *death, dropCC bool) []byte {
 	_, named := h.Lookup(headers.FirstDeathReason)
 	first := history.Type == 0 || !named
-	var names [8]string
+	var names [9]string
 	without := append(names[:0], headers.XDeath,
 		headers.LastDeathReason, headers.LastDeathQueue, headers.LastDeathExchange)
 	if first { // sent by the publisher, if at all
@@ -57,7 +57,7 @@ func appendDeath(dst []byte, h amqp.RawTable, history amqp.RawValue, d *death, d
 			headers.FirstDeathReason, headers.FirstDeathQueue, headers.FirstDeathExchange)
 	}
 	if dropCC {
-		without = append(without, headers.CC)
+		without = append(without, headers.CC, headers.BCC)
 	}
 	dst = h.AppendWithout(dst, without...)
 	dst = appendHistory(dst, history, d)

@@ -50,6 +50,9 @@ func (r Routes) IsEmpty() bool { return r.cc.Type == 0 && r.bcc.Type == 0 }
 // the message.
 func (r Routes) HasBCC() bool { return r.bcc.Type != 0 }
 
+// WithoutBCC returns the keys that everybody may see.
+func (r Routes) WithoutBCC() Routes { return Routes{cc: r.cc} }
+
 // All iterates over the keys of CC and then of BCC. What is no long string is
 // passed over, as in RabbitMQ.
 func (r Routes) All() iter.Seq[[]byte] {
