@@ -9,8 +9,9 @@ import (
 	"github.com/duepost/duepost/internal/amqp"
 )
 
-// plainTable returns a table of what JSON has.
-func plainTable(t amqp.Table) map[string]any {
+// PlainTable returns a table of what JSON has: bytes are text, timestamps seconds, and a float that
+// is no number is the text of it.
+func PlainTable(t amqp.Table) map[string]any {
 	m := make(map[string]any, len(t))
 	for key, v := range t {
 		m[key] = plain(v)
@@ -21,7 +22,7 @@ func plainTable(t amqp.Table) map[string]any {
 func plain(v any) any {
 	switch v := v.(type) {
 	case amqp.Table:
-		return plainTable(v)
+		return PlainTable(v)
 	case []any:
 		list := make([]any, len(v))
 		for i, e := range v {

@@ -168,4 +168,4 @@ type Arguments amqp.Table
 
 // MarshalJSON writes values that JSON does not have as RabbitMQ does: a time as its seconds, bytes
 // as a text.
-func (a Arguments) MarshalJSON() ([]byte, error) { return json.Marshal(plainTable(amqp.Table(a))) }
+func (a Arguments) MarshalJSON() ([]byte, error) { return json.Marshal(PlainTable(amqp.Table(a))) }

@@ -208,7 +208,7 @@ func (o object) policy(vhost string) Policy {
 		Pattern:    o.text("pattern"),
 		ApplyTo:    o.textOr("apply-to", ""),
 		Priority:   o.float("priority", 0),
-		Definition: plainTable(o.table(definition.at, definition.fields)),
+		Definition: PlainTable(o.table(definition.at, definition.fields)),
 		at:         o.at,
 	}
 }

@@ -2,10 +2,9 @@ package httpapi
 
 import (
 	"encoding/json"
-	"math"
-	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/definitions"
 )
 
 // plainNumbers makes int64 and float64 of the numbers in what JSON held: integers stay integers.
@@ -58,36 +57,4 @@ func argument(v any) any {
 }
 
 // plainTable makes a JSON object of arguments.
-func plainTable(t amqp.Table) object {
-	o := make(object, len(t))
-	for key, v := range t {
-		o[key] = plain(v)
-	}
-	return o
-}
-
-func plain(v any) any {
-	switch v := v.(type) {
-	case amqp.Table:
-		return plainTable(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, e := range v {
-			list[i] = plain(e)
-		}
-		return list
-	case []byte:
-		return string(v)
-	case time.Time:
-		return v.Unix()
-	case amqp.Decimal:
-		return float64(v.Value) / math.Pow10(int(v.Scale))
-	case float32:
-		return plain(float64(v))
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil // JSON has none of these
-		}
-	}
-	return v
-}
+func plainTable(t amqp.Table) object { return definitions.PlainTable(t) }
