@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -21,9 +20,6 @@ const (
 	ModeNative Mode = "native"
 	// ModeWaitQueues keeps them in queues with a time to live: any RabbitMQ.
 	ModeWaitQueues Mode = "wait-queues"
-	// ModeNone: the user of the connection may not declare exchanges, so that every delayed
-	// publish is ErrNotSupported. The choice can still be forced with [Options.Mode].
-	ModeNone Mode = "none"
 )
 
 // Broker is what the client found out about the broker that it is connected to.
@@ -77,36 +73,10 @@ func (c *Client) bestMode(ctx context.Context, b Broker) (Mode, error) {
 	err = delayedDeclaration(c.plan.prefix+delayedSuffix, amqp.ExchangeDirect).run(ch)
 	var e *amqp.Error
 	switch {
-	case err == nil:
+	case err == nil, hasCode(err, amqp.AccessRefused): // it knows the type, which it looks at first
 		return ModeNative, nil
 	case !errors.As(err, &e) || !e.Server:
 		return "", fmt.Errorf("probe for delayed exchanges: %w", err)
-	case e.Code == amqp.AccessRefused:
-		return ModeNone, nil
 	}
 	return ModeWaitQueues, nil // 503 from RabbitMQ 3, 406 from RabbitMQ 4
-}
-
-// delays reports whether an exchange is of the type that delays. It must be there.
-func (s *session) delays(ctx context.Context, exchange string) (bool, error) {
-	err := s.scratch(func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
-	})
-	switch {
-	case hasCode(err, amqp.NotFound):
-		return false, fmt.Errorf("%w: %w", ErrUnknownExchange, err)
-	case err != nil:
-		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
-	}
-	// Declaring it anew tells the type: brokers compare that first.
-	err = s.scratch(delayedDeclaration(exchange, amqp.ExchangeDirect).run)
-	switch {
-	case err == nil:
-		return true, nil
-	case s.isEnd(ctx, err):
-		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
-	case hasCode(err, amqp.AccessRefused): // so it cannot be told; going by way of another is right for both
-		return false, nil
-	}
-	return !strings.Contains(err.Error(), "arg 'type'"), nil
 }

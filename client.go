@@ -24,7 +24,8 @@ type Client struct {
 	declared  declarations
 
 	kinds        kinds   // of exchanges
-	ready        nameSet // entries of ways through wait queues
+	ready        nameSet // tiers, and the delayed exchange for queues
+	readyHops    hopSet  // between levels
 	readyQueues  nameSet // queues that due messages get to by name
 	readyTargets nameSet // exchanges that due messages get to
 
@@ -88,19 +89,18 @@ func (c *Client) awaitTopology(ctx context.Context, _ *session) error {
 func (c *Client) forget() {
 	c.kinds.clear()
 	c.ready.clear()
+	c.readyHops.clear()
 	c.readyQueues.clear()
 	c.readyTargets.clear()
 }
 
-// makeReady declares what stands behind names, unless that was done before.
-func (c *Client) makeReady(ctx context.Context, names []string, all []declaration) error {
-	if err := c.declare(ctx, all...); err != nil {
-		return err
-	}
-	for _, name := range names {
+// makeReady declares what stands behind a name and notes that it is there.
+func (c *Client) makeReady(ctx context.Context, name string, all []declaration) error {
+	err := c.declare(ctx, all...)
+	if err == nil {
 		c.ready.add(name)
 	}
-	return nil
+	return err
 }
 
 func (c *Client) now() time.Time { return c.options.Now() }

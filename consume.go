@@ -94,9 +94,6 @@ func (c *Client) consume(ctx context.Context, o Consumer, h Handler) error {
 		return err
 	}
 	defer end()
-	if c.Broker().Mode == ModeNone && o.Retry.Attempts > 1 {
-		return fmt.Errorf("retry later: %w", ErrNotSupported)
-	}
 	if err := c.makeParking(ctx, o.Parking); err != nil {
 		return err
 	}

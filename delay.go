@@ -3,6 +3,7 @@ package duepost
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -88,7 +89,7 @@ func (c *Client) delayedExchange(ctx context.Context, exchange, key string) (str
 		if c.readyQueues.has(key) {
 			return name, nil
 		}
-		err := c.declare(ctx, delayedDeclaration(name, amqp.ExchangeDirect), bindQueue(key, name))
+		err := c.declare(ctx, delayedDeclaration(name, amqp.ExchangeDirect), bindQueue(key, name, key, nil))
 		return name, c.noteTarget(&c.readyQueues, exchange, key, err)
 	}
 	delays, err := c.delays(ctx, exchange)
@@ -117,28 +118,41 @@ func (c *Client) scope(ctx context.Context, exchange string) (string, error) {
 	if c.ready.has(name) {
 		return name, nil
 	}
-	return name, c.makeReady(ctx, []string{name}, []declaration{delayedDeclaration(name, amqp.ExchangeDirect)})
+	return name, c.makeReady(ctx, name, []declaration{delayedDeclaration(name, amqp.ExchangeDirect)})
 }
 
 // delays reports whether an exchange is a delayed one. What was not declared by this client is
 // looked up once.
 func (c *Client) delays(ctx context.Context, exchange string) (bool, error) {
-	if delays, known := c.kinds.of(exchange); known {
+	delays, known := c.kinds.of(exchange)
+	if known {
 		return delays, nil
 	}
-	for {
-		s, err := c.publisher.link.session(ctx)
-		if err != nil {
-			return false, err
-		}
-		delays, err := s.delays(ctx, exchange)
-		if err == nil {
-			c.kinds.note(exchange, delays)
-		} else if s.isEnd(ctx, err) {
-			continue
-		}
-		return delays, err
+	err := c.publisher.link.ask(ctx, func(ch *amqp.Channel) error { return lookUp(ch, exchange) })
+	switch {
+	case hasCode(err, amqp.NotFound):
+		return false, fmt.Errorf("%w: %w", ErrUnknownExchange, err)
+	case err != nil:
+		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
 	}
+	// Declaring it anew tells the type: brokers compare that first.
+	err = c.publisher.link.ask(ctx, delayedDeclaration(exchange, amqp.ExchangeDirect).run)
+	switch {
+	case err == nil:
+		delays = true
+	case hasCode(err, amqp.PreconditionFailed):
+		delays = !strings.Contains(err.Error(), "arg 'type'")
+	case hasCode(err, amqp.AccessRefused): // it cannot be told; going by way of another is right for both
+	default:
+		return false, fmt.Errorf("look up exchange %q: %w", exchange, err)
+	}
+	c.kinds.note(exchange, delays)
+	return delays, nil
+}
+
+// lookUp finds out whether an exchange is there.
+func lookUp(ch *amqp.Channel, exchange string) error {
+	return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 }
 
 // noteTarget notes that messages that are due get to a target, or makes an error of its own of

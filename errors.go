@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What errors.Is finds in the errors of this package. Those of the broker also wrap its own
-// *amqp091.Error, where there is one.
+// What errors.Is finds in the errors of this package. Where the broker has given an error of its
+// own, errors.As finds that, too: an *amqp091.Error with its code and text.
 var (
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("client is closed")
@@ -21,6 +21,8 @@ var (
 	// ErrUnconfirmed: the message was sent and the connection or the wait ended before an
 	// answer: the broker has it or has it not. Publishing again may double it.
 	ErrUnconfirmed = errors.New("not confirmed")
+	// ErrNotPermitted: the user of the connection may not do it.
+	ErrNotPermitted = errors.New("not permitted")
 	// ErrRefused: the broker said that it has not taken the message: a full queue that refuses,
 	// a full disk.
 	ErrRefused = errors.New("refused by the broker")

@@ -5,35 +5,40 @@ import (
 	"sync/atomic"
 )
 
-// gate holds publishers back while it is shut. The zero value is open. Passing an open gate
-// costs one atomic read.
+// gate holds publishers back while it is shut. Passing an open gate costs one atomic read.
 type gate struct {
-	// shut is nil while the gate is open, else closed when it opens. Only set changes it, and
-	// only one goroutine calls set.
-	shut atomic.Pointer[chan struct{}]
+	now atomic.Pointer[gateState] // only set changes it, and only one goroutine calls set
+}
+
+type gateState struct {
+	shut    bool
+	changed chan struct{} // closed when this is not the state any more
+}
+
+func newGate() *gate {
+	g := &gate{}
+	g.now.Store(&gateState{changed: make(chan struct{})})
+	return g
 }
 
 func (g *gate) set(shut bool) {
-	old := g.shut.Load()
-	switch {
-	case shut && old == nil:
-		ch := make(chan struct{})
-		g.shut.Store(&ch)
-	case !shut && old != nil:
-		g.shut.Store(nil)
-		close(*old)
+	old := g.now.Load()
+	if old.shut == shut {
+		return
 	}
+	g.now.Store(&gateState{shut: shut, changed: make(chan struct{})})
+	close(old.changed)
 }
 
 // wait returns when the gate is open or lost is closed, else with what ended ctx.
 func (g *gate) wait(ctx context.Context, lost <-chan struct{}) error {
 	for {
-		shut := g.shut.Load()
-		if shut == nil {
+		now := g.now.Load()
+		if !now.shut {
 			return nil
 		}
 		select {
-		case <-*shut:
+		case <-now.changed:
 		case <-lost:
 			return nil // whoever uses the session finds out
 		case <-ctx.Done():

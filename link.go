@@ -168,14 +168,14 @@ func (l *link) close() {
 // session is one connection of a link, from its handshake to its end.
 type session struct {
 	conn *amqp.Connection
-	gate gate // shut while the broker takes no messages
+	gate *gate // shut while the broker takes no messages
 
 	lost   chan struct{} // closed when the connection has ended
 	reason error         // why; set before lost is closed
 }
 
 func newSession(conn *amqp.Connection) *session {
-	s := &session{conn: conn, lost: make(chan struct{})}
+	s := &session{conn: conn, gate: newGate(), lost: make(chan struct{})}
 	ended := conn.NotifyClose(make(chan *amqp.Error, 1))
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 	go s.watch(ended, blocked)
@@ -217,7 +217,7 @@ func (s *session) isLost() bool {
 // the client library, and the session goes on.
 func (s *session) isEnd(ctx context.Context, err error) bool {
 	var answer *amqp.Error
-	if err == nil || !s.conn.IsClosed() && errors.As(err, &answer) {
+	if err == nil || ctx.Err() != nil || !s.conn.IsClosed() && errors.As(err, &answer) {
 		return false
 	}
 	select {

@@ -101,10 +101,17 @@ func (o *outlet) blame(err *amqp.Error) (*flight, error) {
 	verdict := fmt.Errorf("%w: %w", ErrRefused, err)
 	switch err.Code {
 	case amqp.NotFound, amqp.AccessRefused:
-		if err.Code == amqp.NotFound {
-			verdict = fmt.Errorf("%w: %w", ErrUnknownExchange, err)
+		verdict = fmt.Errorf("%w: %w", ErrUnknownExchange, err)
+		if err.Code == amqp.AccessRefused {
+			verdict = fmt.Errorf("%w: %w", ErrNotPermitted, err)
 		}
-		is = func(f *flight) bool { return strings.Contains(err.Reason, "exchange '"+f.exchange+"'") }
+		is = func(f *flight) bool {
+			name := f.exchange
+			if name == "" {
+				name = "amq.default" // as brokers call it in texts
+			}
+			return strings.Contains(err.Reason, "exchange '"+name+"'")
+		}
 	case amqp.PreconditionFailed, amqp.ContentTooLarge:
 		if size, ok := refusedSize(err.Reason); ok {
 			verdict = fmt.Errorf("%w: %w", ErrTooLarge, err)

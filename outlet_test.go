@@ -23,7 +23,7 @@ func TestBlame(t *testing.T) {
 		"unknown exchange": {soft(404, "NOT_FOUND - no exchange 'b' in vhost '/'"), []*flight{a, b}, b, ErrUnknownExchange},
 		"no permission": {
 			soft(403, "ACCESS_REFUSED - write access to exchange 'b' in vhost '/' refused for user 'u'"),
-			[]*flight{a, b}, b, ErrRefused,
+			[]*flight{a, b}, b, ErrNotPermitted,
 		},
 		"too large": {
 			soft(406, "PRECONDITION_FAILED - message size 20 is larger than configured max size 15"),

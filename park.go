@@ -14,15 +14,17 @@ import (
 const maxReason = 1 << 10
 
 // makeParking makes sure that a parking queue is there. One that somebody made is used as it is.
+// It asks on the connection for consuming, which a broker reads also when it takes no messages.
 func (c *Client) makeParking(ctx context.Context, name string) error {
-	err := c.look(ctx, func(ch *amqp.Channel) error {
+	err := c.consumers.link.ask(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		return err
 	})
 	if !hasCode(err, amqp.NotFound) {
 		return err
 	}
-	return c.declare(ctx, queueDeclaration(name, amqp.Table{"x-queue-type": string(c.plan.kind)}))
+	make := queueDeclaration(name, amqp.Table{"x-queue-type": string(c.plan.kind)})
+	return c.consumers.link.ask(ctx, c.declaring(make))
 }
 
 // park publishes d to the parking queue, with what is known about it.

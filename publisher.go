@@ -79,8 +79,8 @@ func (p *publisher) send(ctx context.Context, e *envelope) (*flight, error) {
 		if err := o.session.gate.wait(ctx, o.session.lost); err != nil {
 			return nil, unsent(fmt.Errorf("%w: %w", ErrBlocked, err))
 		}
-		if err := o.check(e.exchange); err != nil {
-			if o.session.isEnd(ctx, err) {
+		if err := o.check(ctx, e.exchange); err != nil {
+			if errors.Is(err, errHeldBack) || o.session.isEnd(ctx, err) {
 				continue
 			}
 			return nil, unsent(err)
@@ -142,30 +142,17 @@ func (p *publisher) drain(ctx context.Context) error {
 
 // check finds out whether an exchange is there, once for each name. A publish to one that is not
 // would end the channel for all who share it. [amqp basic.publish]
-func (o *outlet) check(exchange string) error {
+func (o *outlet) check(ctx context.Context, exchange string) error {
 	if exchange == "" || o.known.has(exchange) {
 		return nil
 	}
-	err := o.session.scratch(func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
-	})
+	err := o.session.ask(ctx, func(ch *amqp.Channel) error { return lookUp(ch, exchange) })
 	if hasCode(err, amqp.NotFound) {
 		return fmt.Errorf("%w: %w", ErrUnknownExchange, err)
 	}
 	if err == nil {
 		o.known.add(exchange)
 	}
-	return err
-}
-
-// scratch runs f with a channel of its own, which f may ruin.
-func (s *session) scratch(f func(*amqp.Channel) error) error {
-	ch, err := s.conn.Channel()
-	if err != nil {
-		return err
-	}
-	err = f(ch)
-	_ = ch.Close() // ended already if f ruined it
 	return err
 }
 

@@ -28,7 +28,7 @@ func (c *Client) subscribe(ctx context.Context, o Consumer) (*subscription, erro
 			return nil, err
 		}
 		if s, err := session.subscribe(o, args); !session.isEnd(ctx, err) {
-			return s, err
+			return s, namePermission(err)
 		}
 	}
 }

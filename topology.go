@@ -155,7 +155,11 @@ func declareBinding(b Binding) (declaration, error) {
 
 // declare declares and remembers what the broker accepted. It stops at the first refusal.
 func (c *Client) declare(ctx context.Context, all ...declaration) error {
-	return c.look(ctx, func(ch *amqp.Channel) error {
+	return c.publisher.link.ask(ctx, c.declaring(all...))
+}
+
+func (c *Client) declaring(all ...declaration) func(*amqp.Channel) error {
+	return func(ch *amqp.Channel) error {
 		for _, d := range all {
 			if err := d.run(ch); err != nil {
 				return fmt.Errorf("declare %s: %w", d.text, err)
@@ -163,20 +167,6 @@ func (c *Client) declare(ctx context.Context, all ...declaration) error {
 			c.declared.add(d)
 		}
 		return nil
-	})
-}
-
-// look runs f with a channel of its own on the present connection, and again on the next if that
-// ends meanwhile. f may ruin the channel.
-func (c *Client) look(ctx context.Context, f func(*amqp.Channel) error) error {
-	for {
-		s, err := c.publisher.link.session(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.scratch(f); !s.isEnd(ctx, err) {
-			return err
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package duepost
 
 import (
 	"fmt"
+	"iter"
 	"math/bits"
 	"slices"
 	"strings"
@@ -16,16 +17,17 @@ const maxQueueTTL = 315_360_000_000 // milliseconds
 // waitPlan knows the queues of ModeWaitQueues: their names and arguments, and through which of
 // them a delay leads. It declares nothing.
 //
-//	             tier 10m: fanout exchange ─► queue (TTL 10 min) ──────────────┐
-//	                                                                          ▼
-//	publisher ─► level 9: headers exchange ─► queue (TTL 512 s) ─► level 8 ─► … ─► level 0 ─► due ─► target
-//	                                 └────── alternate exchange ────┘
+//	publisher ─► wait.10m ─────► queue (TTL 10 min) ─────────────────────────► due ─► target
+//	publisher ─► level.9 ──────► queue (TTL 512 s) ─► level.9.next ─┬────────► due ─► target
+//	                                                                └► queue of a lower level ─► …
 //
-// A message that is to wait on level k has a header that says so. The exchange of a level sends
-// such messages to the queue of the level, and all others on to the level below, as its
-// alternate exchange. A queue dead-letters to the level below, with the routing key unchanged. So
-// a message visits the levels of its set bits, each once, the longest first. Below level 0 is the
-// due exchange, which knows the targets by the header x-duepost-to.
+// The exchange before a queue has the queue's name and is a fanout, so that the routing key stays
+// what it is. A queue dead-letters to the exchange behind it, which is a headers exchange: the
+// message has a header for each level that it visits, with the number of the next one, -1 for
+// none. So it visits the levels of its set bits, each once, the longest first. A binding that is
+// missing holds a message up and never lets it through early: while RabbitMQ starts, queues run
+// before the bindings are there. Behind the last level, the due exchange knows the targets by the
+// header x-duepost-to.
 type waitPlan struct {
 	prefix string
 	kind   QueueType
@@ -33,14 +35,30 @@ type waitPlan struct {
 	tiers  []int64 // sorted, in milliseconds
 	levels int     // how many there may be; the wait of level k is base<<k
 
-	headers []string // that send a message to the queue of a level
+	headers []string // that say of a level which is the next
 }
+
+// noLevel is the number of the level behind the last.
+const noLevel = -1
 
 // way is how a delay leads through the queues.
 type way struct {
 	tier   int64  // milliseconds; 0 if it goes through levels
 	levels uint64 // bit k is level k
 	millis int64  // how long it takes
+}
+
+// hops are the levels of a way, each with the one that follows it.
+func (w way) hops() iter.Seq2[int, int] {
+	return func(yield func(level, next int) bool) {
+		for left := w.levels; left != 0; {
+			level := bits.Len64(left) - 1
+			left &^= 1 << level
+			if !yield(level, bits.Len64(left)-1) { // noLevel after the last
+				return
+			}
+		}
+	}
 }
 
 func newWaitPlan(w WaitQueues) (*waitPlan, error) {
@@ -99,14 +117,12 @@ func (p *waitPlan) tierName(tier int64) string {
 }
 
 func (p *waitPlan) levelName(level int) string {
-	if level < 0 {
-		return p.dueName()
-	}
 	return fmt.Sprintf("%s.level.%s.%d%s", p.prefix, shortDuration(p.base), level, p.suffix())
 }
 
-func (p *waitPlan) dueName() string      { return p.prefix + ".due" }
-func (p *waitPlan) dueQueueName() string { return p.prefix + ".due.queue" }
+func (p *waitPlan) nextName(level int) string { return p.levelName(level) + ".next" }
+func (p *waitPlan) dueName() string           { return p.prefix + ".due" }
+func (p *waitPlan) dueQueueName() string      { return p.prefix + ".due.queue" }
 
 func (p *waitPlan) suffix() string {
 	if p.kind == Classic {

@@ -3,7 +3,7 @@ package duepost
 import (
 	"context"
 	"fmt"
-	"math/bits"
+	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -27,8 +27,8 @@ func (c *Client) delayInQueues(ctx context.Context, e *envelope, m *Message, w w
 	e.exchange = c.plan.entry(way)
 	headers := e.publishing.Headers
 	headers[headerTo] = m.Exchange
-	for left := way.levels; left != 0; left &= left - 1 {
-		headers[c.plan.headers[bits.TrailingZeros64(left)]] = true
+	for level, next := range way.hops() {
+		headers[c.plan.headers[level]] = int64(next)
 	}
 	// A history with the queues of the way in it would look like a cycle to RabbitMQ 3.
 	delete(headers, "x-death")
@@ -36,27 +36,26 @@ func (c *Client) delayInQueues(ctx context.Context, e *envelope, m *Message, w w
 	return nil
 }
 
-// makeWay declares the queues of a way, with the exchanges around them.
+// makeWay declares the queues of a way, with the exchanges around them, as far as no message took
+// it before.
 func (c *Client) makeWay(ctx context.Context, w way) error {
-	entry := c.plan.entry(w)
 	if w.tier > 0 {
+		entry := c.plan.entry(w)
 		if c.ready.has(entry) {
 			return nil
 		}
-		return c.makeReady(ctx, []string{entry}, append(c.plan.dueDeclarations(), c.plan.tierDeclarations(w.tier)...))
+		return c.makeReady(ctx, entry, append(c.plan.dueDeclarations(), c.plan.tierDeclarations(w.tier)...))
 	}
-	// A level is ready with its queue. The exchange of a level that is only passed is there when
-	// that of one above is.
-	var names []string
-	for left := w.levels; left != 0; left &= left - 1 {
-		if name := c.plan.levelName(bits.TrailingZeros64(left)); !c.ready.has(name) {
-			names = append(names, name)
+	for level, next := range w.hops() {
+		if c.readyHops.has(level, next) {
+			continue
 		}
+		if err := c.declare(ctx, append(c.plan.dueDeclarations(), c.plan.hopDeclarations(level, next)...)...); err != nil {
+			return err
+		}
+		c.readyHops.add(level, next)
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return c.makeReady(ctx, names, append(c.plan.dueDeclarations(), c.plan.levelDeclarations(w.levels)...))
+	return nil
 }
 
 // makeTarget lets messages that are due get to an exchange, or to a queue if that is the default
@@ -66,7 +65,7 @@ func (c *Client) makeTarget(ctx context.Context, exchange, key string) error {
 		if c.readyQueues.has(key) {
 			return nil
 		}
-		err := c.declare(ctx, append(c.plan.dueDeclarations(), bindQueue(key, c.plan.dueQueueName()))...)
+		err := c.declare(ctx, append(c.plan.dueDeclarations(), bindQueue(key, c.plan.dueQueueName(), key, nil))...)
 		return c.noteTarget(&c.readyQueues, exchange, key, err)
 	}
 	if c.readyTargets.has(exchange) {
@@ -91,25 +90,41 @@ func (p *waitPlan) tierDeclarations(tier int64) []declaration {
 	return []declaration{
 		exchangeDeclaration(name, amqp.ExchangeFanout, nil),
 		queueDeclaration(name, p.queueArgs(tier, p.dueName())),
-		bindQueueByHeader(name, nil),
+		bindQueue(name, name, "", nil),
 	}
 }
 
-// levelDeclarations are the exchanges of all levels up to the highest and the queues of those
-// that are set.
-func (p *waitPlan) levelDeclarations(levels uint64) []declaration {
-	var all []declaration
-	for k := range bits.Len64(levels) {
-		name, below := p.levelName(k), p.levelName(k-1)
-		all = append(all, exchangeDeclaration(name, amqp.ExchangeHeaders, amqp.Table{"alternate-exchange": below}))
-		if levels&(1<<k) != 0 {
-			all = append(all,
-				queueDeclaration(name, p.queueArgs(p.base<<k, below)),
-				bindQueueByHeader(name, amqp.Table{"x-match": "any-with-x", p.headers[k]: nil}), // nil matches what is there
-			)
-		}
+// hopDeclarations are a level, the next one, and the way from one to the other.
+func (p *waitPlan) hopDeclarations(level, next int) []declaration {
+	all := p.levelDeclarations(level)
+	args := amqp.Table{"x-match": "all-with-x", p.headers[level]: int64(next)}
+	if next == noLevel {
+		return append(all, bindExchange(p.dueName(), p.nextName(level), args))
 	}
-	return all
+	all = append(all, p.levelDeclarations(next)...)
+	return append(all, bindQueue(p.levelName(next), p.nextName(level), "", args))
+}
+
+func (p *waitPlan) levelDeclarations(level int) []declaration {
+	name, next := p.levelName(level), p.nextName(level)
+	return []declaration{
+		exchangeDeclaration(next, amqp.ExchangeHeaders, nil),
+		exchangeDeclaration(name, amqp.ExchangeFanout, nil),
+		queueDeclaration(name, p.queueArgs(p.base<<level, next)),
+		bindQueue(name, name, "", nil),
+	}
+}
+
+// hopSet is which hops from level to level are declared. The zero value is empty.
+type hopSet [64]atomic.Uint64 // bit next+1 of element level
+
+func (s *hopSet) has(level, next int) bool { return s[level].Load()&(1<<(next+1)) != 0 }
+func (s *hopSet) add(level, next int)      { s[level].Or(1 << (next + 1)) }
+
+func (s *hopSet) clear() {
+	for i := range s {
+		s[i].Store(0)
+	}
 }
 
 func exchangeDeclaration(name, kind string, args amqp.Table) declaration {
@@ -125,17 +140,10 @@ func queueDeclaration(name string, args amqp.Table) declaration {
 	}}
 }
 
-// bindQueueByHeader binds a queue to the exchange of the same name.
-func bindQueueByHeader(name string, args amqp.Table) declaration {
-	return declaration{fmt.Sprintf("binding of queue %q", name), func(ch *amqp.Channel) error {
-		return ch.QueueBind(name, "", name, false, args)
-	}}
-}
-
-// bindQueue binds a queue by its own name.
-func bindQueue(queue, exchange string) declaration {
-	return declaration{fmt.Sprintf("binding of queue %q to exchange %q", queue, exchange), func(ch *amqp.Channel) error {
-		return ch.QueueBind(queue, queue, exchange, false, nil)
+func bindQueue(queue, exchange, key string, args amqp.Table) declaration {
+	text := fmt.Sprintf("binding of queue %q to exchange %q", queue, exchange)
+	return declaration{text, func(ch *amqp.Channel) error {
+		return ch.QueueBind(queue, key, exchange, false, args)
 	}}
 }
 
