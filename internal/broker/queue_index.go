@@ -109,8 +109,29 @@ type index struct {
 	past   []uint64 // numbers of counted chunks that are gone
 	pager  *pager
 
+	totals
+	all *totals // of the indexes of all priorities; nil in a queue without
+}
+
+// totals are how much is in an index.
+type totals struct {
 	ready, held           int
 	readyBytes, heldBytes int64
+}
+
+func (t *totals) add(ready, held int, body uint32) {
+	t.ready += ready
+	t.held += held
+	t.readyBytes += int64(ready) * int64(body)
+	t.heldBytes += int64(held) * int64(body)
+}
+
+// count says that so many more messages with a body of that length are ready and held.
+func (x *index) count(ready, held int, body uint32) {
+	x.add(ready, held, body)
+	if x.all != nil {
+		x.all.add(ready, held, body)
+	}
 }
 
 // put makes a reserved position ready.
@@ -121,7 +142,7 @@ func (x *index) put(pos uint64, e entry) {
 	}
 	b.entries[pos%blockSize] = e
 	x.makeReady(pos, b, bit)
-	x.readyBytes += int64(e.body)
+	x.count(1, 0, e.body)
 }
 
 // abandon says that a reserved position will never hold a message.
@@ -233,10 +254,7 @@ func (x *index) hold(pos uint64) *entry {
 		c.ready &^= 1 << i
 	}
 	e := &b.entries[pos%blockSize]
-	x.ready--
-	x.held++
-	x.readyBytes -= int64(e.body)
-	x.heldBytes += int64(e.body)
+	x.count(-1, 1, e.body)
 	return e
 }
 
@@ -252,16 +270,13 @@ func (x *index) unhold(pos uint64) *entry {
 	b.held &^= bit
 	x.makeReady(pos, b, bit)
 	e := &b.entries[pos%blockSize]
-	x.held--
-	x.heldBytes -= int64(e.body)
-	x.readyBytes += int64(e.body)
+	x.count(1, -1, e.body)
 	return e
 }
 
 func (x *index) makeReady(pos uint64, b *block, bit uint64) {
 	b.ready |= bit
 	x.chunks[pos/chunkSpan-x.first].ready |= 1 << (pos / blockSize % chunkSize)
-	x.ready++
 	x.cursor = min(x.cursor, pos)
 }
 
@@ -272,8 +287,7 @@ func (x *index) remove(pos uint64) entry {
 	invariant(b != nil && b.held&bit != 0, "a message is settled that is not held")
 	e := b.entries[pos%blockSize]
 	b.held &^= bit
-	x.held--
-	x.heldBytes -= int64(e.body)
+	x.count(0, -1, e.body)
 	x.release(pos, b)
 	return e
 }

@@ -42,7 +42,7 @@ const positionBlock = 1 << 20
 func (m *messages) setPriorities(highest int) {
 	m.levels = make([]level, highest+1)
 	for i := range m.levels {
-		m.levels[i].pager = m.pager
+		m.levels[i].index = m.emptyLevel()
 	}
 }
 
@@ -52,10 +52,12 @@ func (m *messages) detach() []index {
 	m.index = index{pager: m.pager}
 	for i := range m.levels {
 		was = append(was, m.levels[i].index)
-		m.levels[i].index = index{pager: m.pager}
+		m.levels[i].index = m.emptyLevel()
 	}
 	return was
 }
+
+func (m *messages) emptyLevel() index { return index{pager: m.pager, all: &m.totals} }
 
 // each goes through the indexes of all priorities.
 func (m *messages) each(yield func(x *index) bool) {
@@ -140,57 +142,40 @@ func (m *messages) level(pos uint64) *level {
 	return nil
 }
 
-// below is the index that a position of a queue with priorities is in.
-func (m *messages) below(pos uint64) (*index, uint64) {
-	return &m.levels[priorityOf(pos)].index, withoutPriority(pos)
+// of is the index that a position is in, and the position there. A priority that there is not is in
+// an index that is empty.
+func (m *messages) of(pos uint64) (*index, uint64) {
+	if l := m.level(pos); l != nil {
+		return &l.index, withoutPriority(pos)
+	}
+	return &m.index, pos
 }
 
-// What follows does to the index of a position's priority what index does by itself, and keeps
-// the counters.
+// What follows does to the index of a position what index does by itself.
 
 func (m *messages) put(pos uint64, e entry) {
-	if m.levels == nil {
-		m.index.put(pos, e)
-		return
-	}
-	x, n := m.below(pos)
+	x, n := m.of(pos)
 	x.put(n, e)
-	m.ready++
-	m.readyBytes += int64(e.body)
 }
 
 func (m *messages) abandon(pos uint64) {
-	if m.levels == nil {
-		m.index.abandon(pos)
-		return
-	}
-	x, n := m.below(pos)
+	x, n := m.of(pos)
 	x.abandon(n)
 }
 
 func (m *messages) at(pos uint64) *entry {
-	if m.levels == nil {
-		return m.index.at(pos)
-	}
-	if m.level(pos) == nil {
-		return nil
-	}
-	x, n := m.below(pos)
+	x, n := m.of(pos)
 	return x.at(n)
-}
-
-// of is like below, for positions that may be of a plain queue, or of a priority that there is
-// not, whose index is empty.
-func (m *messages) of(pos uint64) (*index, uint64) {
-	if m.level(pos) == nil {
-		return &m.index, pos
-	}
-	return m.below(pos)
 }
 
 func (m *messages) isLive(pos uint64) bool {
 	x, n := m.of(pos)
 	return x.isLive(n)
+}
+
+func (m *messages) isHeld(pos uint64) bool {
+	x, n := m.of(pos)
+	return x.isHeld(n)
 }
 
 func (m *messages) isPaged(pos uint64) bool {
@@ -203,15 +188,29 @@ func (m *messages) relocate(pos uint64, from, to store.Ref) (changed bool) {
 	return x.relocate(n, from, to)
 }
 
-func (m *messages) isHeld(pos uint64) bool {
-	if m.levels == nil {
-		return m.index.isHeld(pos)
-	}
-	if m.level(pos) == nil {
-		return false
-	}
-	x, n := m.below(pos)
-	return x.isHeld(n)
+func (m *messages) hold(pos uint64) *entry {
+	x, n := m.of(pos)
+	return x.hold(n)
+}
+
+func (m *messages) unhold(pos uint64) *entry {
+	x, n := m.of(pos)
+	return x.unhold(n)
+}
+
+func (m *messages) remove(pos uint64) entry {
+	x, n := m.of(pos)
+	return x.remove(n)
+}
+
+func (m *messages) restore(pos uint64, e entry) {
+	x, n := m.of(pos)
+	x.restore(n, e)
+}
+
+func (m *messages) wasBorn(pos uint64) bool {
+	x, n := m.of(pos)
+	return x.wasBorn(n)
 }
 
 // nextReady returns the first ready position of the highest priority that has one.
@@ -247,62 +246,6 @@ func (m *messages) longestReady() (pos uint64, ok bool) {
 		}
 	}
 	return pos, ok
-}
-
-func (m *messages) hold(pos uint64) *entry {
-	if m.levels == nil {
-		return m.index.hold(pos)
-	}
-	x, n := m.below(pos)
-	e := x.hold(n)
-	m.ready--
-	m.held++
-	m.readyBytes -= int64(e.body)
-	m.heldBytes += int64(e.body)
-	return e
-}
-
-func (m *messages) unhold(pos uint64) *entry {
-	if m.levels == nil {
-		return m.index.unhold(pos)
-	}
-	x, n := m.below(pos)
-	e := x.unhold(n)
-	m.held--
-	m.ready++
-	m.heldBytes -= int64(e.body)
-	m.readyBytes += int64(e.body)
-	return e
-}
-
-func (m *messages) remove(pos uint64) entry {
-	if m.levels == nil {
-		return m.index.remove(pos)
-	}
-	x, n := m.below(pos)
-	e := x.remove(n)
-	m.held--
-	m.heldBytes -= int64(e.body)
-	return e
-}
-
-func (m *messages) restore(pos uint64, e entry) {
-	if m.levels == nil {
-		m.index.restore(pos, e)
-		return
-	}
-	x, n := m.below(pos)
-	x.restore(n, e)
-	m.ready++
-	m.readyBytes += int64(e.body)
-}
-
-func (m *messages) wasBorn(pos uint64) bool {
-	if m.levels == nil {
-		return m.index.wasBorn(pos)
-	}
-	x, n := m.below(pos)
-	return x.wasBorn(n)
 }
 
 // resumeLevels says that positions go on, after a restart, behind what the store was told of.
