@@ -251,3 +251,22 @@ func TestClientSentXDeathIsContinuedWhereSet(t *testing.T) {
 		t.Errorf("got %v, want what was no history replaced", deaths)
 	}
 }
+
+func TestDeadLetterCycleIsCountedAndLoggedOncePerQueue(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, _ *rig) {
+		log := &loggedText{}
+		r := &rig{t: t, dir: t.TempDir(), clock: &steppedClock{}, log: slog.New(slog.NewTextHandler(log, nil))}
+		r.start()
+		defer r.stop()
+		r.queue("self", deadTo("", "x-message-ttl", int32(100)), "durable")
+		for range 3 {
+			r.publish("", "self", "m")
+			pass(time.Second)
+		}
+		lines := log.lines("they would go round for ever")
+		if got := r.Stats().DeadCycles; got != 3 || len(lines) != 1 {
+			t.Errorf("got %d cycles and %d lines, want 3 and 1: %q", got, len(lines), lines)
+		}
+	})
+}

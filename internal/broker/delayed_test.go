@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/policy"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -422,4 +423,70 @@ func TestReleaseToAWaitingConsumer(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTransientMessagesWaitDurably(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.delayedExchange("x", "fanout")
+		r.queue("q", nil, "durable")
+		r.bind("q", "x", "")
+		r.publish("x", "", "m", withDelay(10_000), transient)
+		pass(time.Second)
+		r.crash()
+		pass(10 * time.Second)
+		r.wantReady("q", 1)
+		r.crash() // in the queue it is transient
+		r.wantReady("q", 0)
+	})
+}
+
+func TestDelayedUsesPolicyAndAlternateExchangeOfItsTime(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.delayedExchange("x", "direct")
+		r.queue("q", nil)
+		r.bind("q", "amq.fanout", "")
+		r.policy("p", "^x$", 0, policy.Definition{"alternate-exchange": "amq.direct"})
+		r.publish("x", "nobody", "by the policy of then", withDelay(1000))
+		r.policy("p", "^x$", 0, policy.Definition{"alternate-exchange": "amq.fanout", "delayed-unroutable": "drop"})
+		pass(1001 * time.Millisecond)
+		r.wantDrained("q", "by the policy of then")
+		r.publish("x", "nobody", "dropped", withDelay(1000))
+		r.policy("p", "^x$", 0, policy.Definition{"delayed-unroutable": "drop"})
+		pass(1001 * time.Millisecond)
+		if n := r.ParkedTotal(); n != 0 || r.Stats().DelayedDropped != 1 {
+			t.Errorf("got %d parked, %d dropped", n, r.Stats().DelayedDropped)
+		}
+	})
+}
+
+// Who published it may have lost the right meanwhile, and may not have the one to publish to where
+// it goes from there.
+func TestRightsAreNotCheckedAgainAtRelease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.delayedExchange("w", "topic")
+		r.queue("q", nil)
+		r.bindExchange("amq.fanout", "w", "#")
+		r.bind("q", "amq.fanout", "")
+		users, s := r.limited()
+		as := func(p *amqp.Properties) {
+			p.UserID = []byte("u")
+			p.Set(amqp.FlagUserID)
+		}
+		p := s.NewPublisher()
+		if _, err := p.Publish(newMessage("w", "a.b", "m", withDelay(1000), as)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := users.DeletePermission("u", "/"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.Publish(newMessage("w", "a.b", "m", withDelay(1000), as))
+		wantError(t, err, amqp.AccessRefused, "refused")
+		pass(2 * time.Second)
+		if got := r.take("q"); string(got.props.UserID) != "u" {
+			t.Errorf("got user %q", got.props.UserID)
+		}
+	})
 }

@@ -375,3 +375,24 @@ func TestPassiveDeclareIsAUseForExpires(t *testing.T) {
 		}
 	})
 }
+
+func TestExpiresBeginsAnewAfterARestart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.queue("argument", amqp.Table{"x-expires": int32(10_000)}, "durable")
+		r.queue("policy", nil, "durable")
+		r.policy("p", "^policy$", 0, policy.Definition{"expires": int64(10_000)})
+		pass(9 * time.Second)
+		r.stop()
+		time.Sleep(time.Hour)
+		r.start()
+		pass(9 * time.Second)
+		if r.vhost.queue("argument") == nil || r.vhost.queue("policy") == nil {
+			t.Error("a queue went although it could not be used")
+		}
+		pass(2 * time.Second)
+		if r.vhost.queue("argument") != nil || r.vhost.queue("policy") != nil {
+			t.Error("a queue did not go")
+		}
+	})
+}
