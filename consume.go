@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
 	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // Handler deals with one message. What it returns decides what becomes of the message:
@@ -68,10 +64,6 @@ type Retry struct {
 	Backoff Backoff
 }
 
-// handlerGrace is how long handlers may take to return when their context has ended because
-// the time to drain is over.
-const handlerGrace = time.Second
-
 // Consume hands the messages of a queue to h until ctx ends or the client is closed, and then
 // lets running handlers return, acknowledges what they finished and gives back the rest. It
 // returns nil then, or [ErrHandlersRunning]. A queue that is not there, or that this user may
@@ -105,109 +97,9 @@ func (c *Client) consume(ctx context.Context, o Consumer, h Handler) error {
 	defer giveUp()
 	run := &consumerRun{
 		c: c, o: o, h: h, log: c.log.With("queue", o.Queue),
-		handling: handling, giveUp: giveUp, jobs: make(chan job),
+		handling: handling, giveUp: giveUp, changed: make(chan struct{}),
 	}
 	return run.until(ctx, s)
-}
-
-// consumerRun is one call of Consume.
-//
-// Roles: the caller's goroutine, which passes deliveries on, and Concurrency workers. They outlive
-// subscriptions: a handler goes on when the connection is lost, though its message will come
-// again.
-type consumerRun struct {
-	c   *Client
-	o   Consumer
-	h   Handler
-	log *slog.Logger
-
-	handling context.Context // of handlers; ends when the time to drain is over
-	giveUp   context.CancelFunc
-	jobs     chan job
-	workers  sync.WaitGroup
-}
-
-// job is a message for a worker.
-type job struct {
-	amqp.Delivery
-	from *subscription
-}
-
-// until consumes until ctx ends, over s and those that follow it, and drains.
-func (r *consumerRun) until(ctx context.Context, s *subscription) error {
-	for range r.o.Concurrency {
-		r.workers.Go(func() {
-			for j := range r.jobs {
-				r.work(j)
-			}
-		})
-	}
-	for try := 1; ; {
-		if s != nil {
-			r.pass(ctx, s)
-		}
-		if ctx.Err() != nil {
-			return r.drain(s)
-		}
-		if s != nil {
-			s.close()
-			try = 1
-		}
-		var err error
-		if s, err = r.c.subscribe(ctx, r.o); err == nil || ctx.Err() != nil {
-			continue
-		}
-		pause := r.c.options.Reconnect.next(try)
-		r.log.Warn("subscribe again", "err", err, "dur", pause)
-		try++
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// pass gives deliveries to the workers until ctx or the subscription ends.
-func (r *consumerRun) pass(ctx context.Context, s *subscription) {
-	for {
-		select {
-		case d, ok := <-s.deliveries:
-			if !ok {
-				return
-			}
-			select {
-			case r.jobs <- job{d, s}:
-			case <-ctx.Done():
-				s.giveBack(d)
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// drain lets the workers finish. s may be nil.
-func (r *consumerRun) drain(s *subscription) error {
-	if s != nil {
-		s.cancel()
-		defer s.close()
-	}
-	close(r.jobs)
-	done := make(chan struct{})
-	go func() { r.workers.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(r.o.DrainTimeout):
-	}
-	r.giveUp()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(handlerGrace):
-		return ErrHandlersRunning
-	}
 }
 
 // withDefaults fills in what is not set and refuses what cannot be.

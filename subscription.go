@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -14,6 +15,9 @@ type subscription struct {
 	ch         *amqp.Channel
 	tag        string
 	deliveries <-chan amqp.Delivery
+
+	ended   chan struct{} // closed when no more will come
+	endOnce sync.Once
 }
 
 // subscribe consumes on the present connection, or on the next one while there is none.
@@ -38,7 +42,7 @@ func (s *session) subscribe(o Consumer, args amqp.Table) (*subscription, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
-	sub := &subscription{ch: ch, tag: o.Tag}
+	sub := &subscription{ch: ch, tag: o.Tag, ended: make(chan struct{})}
 	if sub.tag == "" {
 		sub.tag = "duepost-" + rand.Text()
 	}
@@ -52,6 +56,9 @@ func (s *session) subscribe(o Consumer, args amqp.Table) (*subscription, error) 
 	}
 	return sub, nil
 }
+
+// noteEnd says that no more will come.
+func (s *subscription) noteEnd() { s.endOnce.Do(func() { close(s.ended) }) }
 
 // cancel asks for no more and gives back what came and was given to nobody.
 func (s *subscription) cancel() {
