@@ -16,7 +16,7 @@ import (
 //   - any other error, and a panic: it comes again after a pause that grows, and after
 //     [Retry.Attempts] it goes to the parking queue.
 //
-// ctx ends after [Consumer.Timeout] and when the time to drain is over, not when consuming
+// ctx ends when [Consumer.Timeout] is over and when the time to drain is over, not when consuming
 // ends: what was begun is finished. A message may come twice, so a handler must be idempotent.
 type Handler func(ctx context.Context, d *Delivery) error
 
@@ -31,7 +31,8 @@ type Consumer struct {
 	// Prefetch is how many messages the broker hands over in advance, 1 to 65535. Default
 	// twice Concurrency and at least 10.
 	Prefetch int
-	// Timeout ends the context of a handler, and what the handler then returns counts as ever. A
+	// Timeout ends the context of a handler, up to a tenth later, at most a second; what the handler
+	// then returns counts as ever. A
 	// handler that does not return keeps its place and its message until the broker's consumer
 	// timeout (30 minutes unless set) gives the message to another. Default 5 minutes; negative
 	// for none.

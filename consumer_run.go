@@ -78,11 +78,13 @@ func (r *consumerRun) set(s *subscription) {
 
 // takeAll is a worker: it deals with one message after the other until ctx ends.
 func (r *consumerRun) takeAll(ctx context.Context) {
+	contexts := newHandlerContexts(r.handling, r.o.Timeout)
+	defer contexts.close()
 	for ctx.Err() == nil {
 		r.mu.Lock()
 		s, changed := r.current, r.changed
 		r.mu.Unlock()
-		if r.take(ctx, s) {
+		if r.take(ctx, s, contexts) {
 			continue
 		}
 		s.noteEnd()
@@ -94,7 +96,7 @@ func (r *consumerRun) takeAll(ctx context.Context) {
 }
 
 // take waits for one message and deals with it. It reports false if no more will come over s.
-func (r *consumerRun) take(ctx context.Context, s *subscription) bool {
+func (r *consumerRun) take(ctx context.Context, s *subscription, contexts *handlerContexts) bool {
 	select {
 	case d, ok := <-s.deliveries:
 		if !ok {
@@ -104,7 +106,7 @@ func (r *consumerRun) take(ctx context.Context, s *subscription) bool {
 			s.giveBack(d)
 			return true
 		}
-		r.work(job{d, s})
+		r.work(contexts, &job{d, s})
 	case <-ctx.Done():
 	}
 	return true

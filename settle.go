@@ -9,12 +9,12 @@ import (
 )
 
 // work hands one message to the handler and does with it what the handler said.
-func (r *consumerRun) work(j job) {
+func (r *consumerRun) work(contexts *handlerContexts, j *job) {
 	if j.from.isLost() {
 		return // it comes again
 	}
 	d := r.c.delivery(&j.Delivery, r.o.Queue)
-	err := r.call(d)
+	err := r.call(contexts.next(), d)
 	if err == nil {
 		r.ack(j)
 		return
@@ -41,13 +41,7 @@ func (r *consumerRun) work(j job) {
 }
 
 // call runs the handler. A panic is an error.
-func (r *consumerRun) call(d *Delivery) (err error) {
-	ctx := r.handling
-	if r.o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.o.Timeout)
-		defer cancel()
-	}
+func (r *consumerRun) call(ctx context.Context, d *Delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("handler panicked", "id", d.MessageID, "err", p, "stack", string(debug.Stack()))
@@ -91,7 +85,7 @@ func (r *consumerRun) retry(d *Delivery, pause time.Duration) error {
 }
 
 // ack says that a message is done. When it cannot be said the message comes again.
-func (r *consumerRun) ack(j job) {
+func (r *consumerRun) ack(j *job) {
 	if err := j.Ack(false); err != nil {
 		r.log.Warn("ack", "id", j.MessageId, "err", err)
 	}

@@ -14,7 +14,9 @@ package duepostest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,40 +28,53 @@ import (
 // segmentBytes keeps the start fast and the broker small.
 const segmentBytes = 1 << 20
 
-// Broker is a broker that runs until the test ends.
+// Broker is a broker in this process.
 type Broker struct {
 	// URL is where clients connect, as user guest. It stays the same over restarts.
 	URL string
 
-	t      testing.TB
+	fail   func(format string, a ...any) // ends the test or the program
 	cfg    config.Config
 	clock  clock
 	disk   *disk
 	daemon *daemon.Daemon
 }
 
-// Start runs an empty broker and stops it when the test ends. It ends the test if
-// it cannot.
+// Start runs an empty broker and stops it when the test ends. It ends the test if it cannot.
 func Start(t testing.TB) *Broker {
 	t.Helper()
-	cfg := config.Default()
-	cfg.DataDir, cfg.AMQPAddr, cfg.HTTPAddr = "data", "127.0.0.1:0", "" // a directory on disk
-	b := &Broker{t: t, cfg: cfg, disk: newDisk()}
-	b.start()
-	b.cfg.AMQPAddr = b.daemon.AMQPAddr().String()
-	b.URL = "amqp://guest:guest@" + b.cfg.AMQPAddr + "/"
+	b, err := open(t.Fatalf)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(b.Stop)
 	return b
 }
 
-func (b *Broker) start() {
-	b.t.Helper()
-	on := daemon.Machine{Disk: b.disk, Clock: &b.clock, SegmentBytes: segmentBytes}
-	d, err := daemon.StartOn(on, b.cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.t.Fatalf("start broker: %v", err)
+// Open runs an empty broker for a program that is no test, such as an example. Stop ends it.
+func Open() (*Broker, error) {
+	return open(func(format string, a ...any) {
+		fmt.Fprintf(os.Stderr, format+"\n", a...)
+		os.Exit(1)
+	})
+}
+
+func open(fail func(string, ...any)) (*Broker, error) {
+	cfg := config.Default()
+	cfg.DataDir, cfg.AMQPAddr, cfg.HTTPAddr = "data", "127.0.0.1:0", "" // a directory on disk
+	b := &Broker{fail: fail, cfg: cfg, disk: newDisk()}
+	if err := b.start(); err != nil {
+		return nil, err
 	}
-	b.daemon = d
+	b.cfg.AMQPAddr = b.daemon.AMQPAddr().String()
+	b.URL = "amqp://guest:guest@" + b.cfg.AMQPAddr + "/"
+	return b, nil
+}
+
+func (b *Broker) start() (err error) {
+	on := daemon.Machine{Disk: b.disk, Clock: &b.clock, SegmentBytes: segmentBytes}
+	b.daemon, err = daemon.StartOn(on, b.cfg, slog.New(slog.DiscardHandler))
+	return err
 }
 
 // Advance moves the broker's clock ahead by d, so that delays, times to live and pauses between
@@ -76,11 +91,10 @@ func (b *Broker) Now() time.Time { return b.clock.Now() }
 // Stop ends the broker in order, as a restart of its machine would. What is durable is there
 // after Restart. Stopping what is stopped does nothing.
 func (b *Broker) Stop() {
-	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.StopTimeout)
 	defer cancel()
 	if err := b.daemon.Shutdown(ctx); err != nil {
-		b.t.Errorf("stop broker: %v", err)
+		b.fail("stop broker: %v", err)
 	}
 }
 
@@ -90,8 +104,9 @@ func (b *Broker) Kill() { b.daemon.Kill() }
 
 // Restart starts a broker that was stopped or killed, on the same port and with what it had.
 func (b *Broker) Restart() {
-	b.t.Helper()
-	b.start()
+	if err := b.start(); err != nil {
+		b.fail("%v", err)
+	}
 }
 
 // clock is the machine's clock, set ahead.
