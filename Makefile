@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle e2e conformance parity tidy lint cover demo bench compare nightly
+.PHONY: help build test race fuzz oracle e2e conformance parity tidy lint cover demo bench overhead compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ demo: ## an order story with delayed messages and a crash in the middle, 15 seco
 
 bench: ## the benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
+
+overhead: ## CPU and allocations of the SDK and of the bare AMQP client, by turns
+	$(GO) run ./bench/sdk
 
 compare: ## load Duepost, and RabbitMQ where it is installed, by turns and print the ratios
 	$(GO) run ./bench/compare
