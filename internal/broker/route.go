@@ -105,8 +105,8 @@ func (r *route) mustWait(x *Exchange, e *envelope) (bool, error) {
 		}
 		r.delay, r.delayRead = d, true
 	}
-	if x.isPlugin() { // what it does not understand is not delayed
-		return r.delayFault == nil && r.delay.Waits() && !r.delay.IsBeyondPlugin(), nil
+	if x.isPlugin() { // after a fault r.delay is none: what it does not understand it does not delay
+		return r.delay.Waits() && !r.delay.IsBeyondPlugin(), nil
 	}
 	return r.delay.Waits(), r.delayFault
 }
