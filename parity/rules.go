@@ -7,6 +7,6 @@ func rules() []rule {
 	return slices.Concat(
 		ttlRules(), expiryRules(), deadLetterRules(), limitRules(), priorityRules(), consumerRules(),
 		argumentRules(), declarationRules(), quorumRules(), confirmRules(), routingRules(), settlingRules(),
-		mistakeRules(), frameRules(), accessRules(), policyRules(), definitionRules(), managementRules(),
+		mistakeRules(), frameRules(), accessRules(), policyRules(), definitionRules(), managementRules(), messageRules(), keyRules(),
 	)
 }

@@ -94,6 +94,7 @@ func routes() []route {
 		{"GET /api/exchanges/{vhost}/{name}", seesVHost, showExchange},
 		{"PUT /api/exchanges/{vhost}/{name}", inVHost, putExchange},
 		{"DELETE /api/exchanges/{vhost}/{name}", inVHost, deleteExchange},
+		{"POST /api/exchanges/{vhost}/{name}/publish", inVHost, publishMessage},
 		{"GET /api/exchanges/{vhost}/{name}/bindings/{end}", seesVHost, listExchangeBindings},
 
 		{"GET /api/queues", anyone, listQueues},
@@ -102,6 +103,7 @@ func routes() []route {
 		{"PUT /api/queues/{vhost}/{name}", inVHost, putQueue},
 		{"DELETE /api/queues/{vhost}/{name}", inVHost, deleteQueue},
 		{"DELETE /api/queues/{vhost}/{name}/contents", inVHost, purgeQueue},
+		{"POST /api/queues/{vhost}/{name}/get", inVHost, getMessages},
 		{"GET /api/queues/{vhost}/{name}/bindings", seesVHost, listQueueBindings},
 
 		{"GET /api/bindings", anyone, listBindings},
