@@ -1,39 +1,41 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
+// statisticsTake is how long RabbitMQ takes to have all of them: it gathers each second here.
+const statisticsTake = 3 * time.Second
+
 // keyRules note which keys tools find in what the management API tells of one topology at work, and
 // what JSON type each value has.
 func keyRules() []rule {
-	// of notes the keys of what is at a path, as soon as it has those that statistics bring.
+	// of notes the keys of what is at a path, some time after it has those that come late.
 	of := func(path func(*probe, *work) string, late ...string) func(*probe) {
 		return func(p *probe) {
 			w := p.work()
 			at := path(p, w)
-			var a answer
 			p.eventually(func() bool {
-				a = p.api(http.MethodGet, at, nil).first(w)
-				return !slices.ContainsFunc(late, func(key string) bool {
-					keys := strings.Split(key, ".")
-					return a.field(keys...) == "absent"
-				})
+				a := p.api(http.MethodGet, at, nil).last()
+				return !slices.ContainsFunc(late, func(key string) bool { return a.field(strings.Split(key, ".")...) == "absent" })
 			})
-			p.noteKeys("", a.body)
+			p.pause(statisticsTake)
+			p.noteKeys("", p.api(http.MethodGet, at, nil).last().body)
 		}
 	}
 	static := func(path string) func(*probe, *work) string {
 		return func(*probe, *work) string { return path }
 	}
 	return []rule{
-		{"keys: a queue", of(func(_ *probe, w *work) string { return "/api/queues/" + w.vhost + "/q" }, "message_stats.ack", "memory")},
-		{"keys: a queue of the list", of(func(_ *probe, w *work) string { return "/api/queues/" + w.vhost }, "message_stats.ack", "memory")},
-		{"keys: an exchange", of(func(_ *probe, w *work) string { return "/api/exchanges/" + w.vhost + "/x" }, "message_stats.publish_in")},
+		{"keys: a queue", of(func(_ *probe, w *work) string { return "/api/queues/" + w.vhost + "/q" }, "consumer_details", "messages_ready")},
+		{"keys: a queue of the list", of(func(_ *probe, w *work) string { return "/api/queues/" + w.vhost }, "messages_ready")},
+		{"keys: an exchange", of(func(_ *probe, w *work) string { return "/api/exchanges/" + w.vhost + "/x" })},
 		{"keys: a binding", of(func(_ *probe, w *work) string { return "/api/queues/" + w.vhost + "/q/bindings" })},
 		{"keys: a connection", of(func(p *probe, w *work) string {
 			var name string
@@ -45,7 +47,7 @@ func keyRules() []rule {
 				return name != ""
 			})
 			return "/api/connections/" + strings.ReplaceAll(name, " ", "%20")
-		}, "recv_oct_details", "channels")},
+		}, "recv_oct", "channels")},
 		{"keys: a channel", of(func(p *probe, w *work) string {
 			var name string
 			p.eventually(func() bool {
@@ -56,11 +58,11 @@ func keyRules() []rule {
 				return name != ""
 			})
 			return "/api/channels/" + strings.ReplaceAll(name, " ", "%20")
-		}, "message_stats.ack", "state")},
-		{"keys: a consumer", of(func(_ *probe, w *work) string { return "/api/consumers/" + w.vhost })},
-		{"keys: a virtual host", of(func(_ *probe, w *work) string { return "/api/vhosts/" + w.vhost }, "message_stats.ack", "messages", "recv_oct")},
-		{"keys: the overview", of(static("/api/overview"), "message_stats.ack", "queue_totals.messages", "churn_rates.queue_created")},
-		{"keys: a node", of(static("/api/nodes"), "mem_used", "fd_used")},
+		}, "state")},
+		{"keys: a consumer", of(func(_ *probe, w *work) string { return "/api/consumers/" + w.vhost }, "consumer_tag")},
+		{"keys: a virtual host", of(func(_ *probe, w *work) string { return "/api/vhosts/" + w.vhost }, "messages")},
+		{"keys: the overview", of(static("/api/overview"), "message_stats.ack", "message_stats.ack_details", "queue_totals.messages")},
+		{"keys: a node", of(static("/api/nodes"), "mem_used")},
 		{"keys: a user", of(static("/api/users/guest"))},
 		{"keys: a policy", of(func(p *probe, w *work) string { return "/api/policies/" + w.vhost })},
 	}
@@ -94,8 +96,8 @@ func (p *probe) work() *work {
 	return w
 }
 
-// first is of a list the last element, which is the one in question, else the answer.
-func (a answer) first(*work) answer {
+// last is of a list its last element, which is the one in question, else the answer.
+func (a answer) last() answer {
 	if list, ok := a.body.([]any); ok && len(list) > 0 {
 		a.body = list[len(list)-1]
 	}
@@ -110,12 +112,13 @@ func (p *probe) noteKeys(prefix string, v any) {
 		p.note("whole", "%s", kind(v))
 		return
 	}
-	for key, value := range body {
+	for _, key := range slices.Sorted(maps.Keys(body)) {
+		value := body[key]
 		inner, isObject := value.(object)
 		switch {
 		case isObject && strings.HasSuffix(key, "_details") && inner["rate"] != nil:
 			p.note(prefix+key, "rate")
-		case isObject && len(inner) > 0 && key != "client_properties" && key != "arguments" && key != "definition":
+		case isObject && len(inner) > 0 && !slices.Contains([]string{"client_properties", "arguments", "definition", "cluster_state"}, key):
 			p.noteKeys(prefix+key+".", value)
 		default:
 			p.note(prefix+key, "%s", kind(value))

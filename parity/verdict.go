@@ -9,7 +9,7 @@ import (
 
 // difference is a line of a rule about which Duepost differs from RabbitMQ 3.10 and may.
 type difference struct {
-	rule, label string
+	rule, label string // a label that ends in * is all that begin so
 	// heading and words say where docs/SEMANTICS.md documents it: the words stand in the first
 	// column of a row, or in a sentence, below the heading.
 	heading, words string
@@ -89,7 +89,8 @@ func stale(known []difference, used []bool, documents string, complete bool) (ve
 
 func find(known []difference, rule, label string) int {
 	for i, d := range known {
-		if d.rule == rule && d.label == label {
+		prefix, open := strings.CutSuffix(d.label, "*")
+		if d.rule == rule && (d.label == label || open && strings.HasPrefix(label, prefix)) {
 			return i
 		}
 	}

@@ -14,6 +14,8 @@ type QueueState struct {
 	Ready, Unacknowledged, Consumers int
 	ReadyBytes                       int64
 	Policies                         AppliedPolicies
+	ExclusiveTag                     string // of the consumer that wants to be the only one
+	ActiveTag                        string // of the one that gets messages, if only one does
 }
 
 // Type returns the queue type by its name.
@@ -53,6 +55,12 @@ func (q *Queue) stateLocked() QueueState {
 	defer q.mu.Unlock()
 	s.Ready, s.Unacknowledged, s.ReadyBytes = q.index.ready, q.index.held, q.index.readyBytes
 	s.Consumers = len(q.consumers)
+	if s.Consumers == 1 && q.consumers[0].Exclusive() {
+		s.ExclusiveTag = q.consumers[0].Tag()
+	}
+	if q.sole != nil {
+		s.ActiveTag = q.sole.Tag()
+	}
 	return s
 }
 
@@ -115,6 +123,15 @@ func (v *VHost) Bindings() []BindingSpec {
 			cmp.Compare(a.RoutingKey, b.RoutingKey))
 	})
 	return specs
+}
+
+// Active reports whether the consumer gets messages, and whether it is the only one that does: of a
+// queue with a single active one the others wait. [rmq single active consumer]
+func (c *Consumer) Active() (active, only bool) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	only = c.queue.singleActive && c.queue.sole == c
+	return only || !c.queue.singleActive, only
 }
 
 // Exclusive reports whether the consumer wants to be the only one of its queue.

@@ -29,7 +29,7 @@ func TestStatesTellWhatIsThere(t *testing.T) {
 	r.consume("q", 0, ConsumerSpec{Tag: "t", Exclusive: true})
 
 	if got, ok := v.QueueState("q"); !ok || got.Ready != 2 || got.Unacknowledged != 1 || got.Consumers != 1 ||
-		got.ReadyBytes == 0 || got.Policies.Policy != "p" || got.Type() != "quorum" || !got.Durable {
+		got.ReadyBytes == 0 || got.ExclusiveTag != "t" || got.ActiveTag != "" || got.Policies.Policy != "p" || got.Type() != "quorum" || !got.Durable {
 		t.Errorf("queue q is %+v", got)
 	}
 	if got, ok := v.QueueState("own"); !ok || !got.Exclusive || got.Type() != "classic" {

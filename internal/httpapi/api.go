@@ -82,6 +82,8 @@ type API struct {
 	parts  func() *Parts
 	log    *slog.Logger
 	mux    *http.ServeMux
+
+	messageRates, churn rates
 }
 
 // New returns the API as a handler.
@@ -185,7 +187,7 @@ func (a *API) answer(to route, r *http.Request) (any, error) {
 		h := a.health()
 		return nil, &apiError{http.StatusServiceUnavailable, "unavailable", string(h.Status) + ": " + h.Reason}
 	}
-	c := &call{Parts: p, r: r, health: a.health}
+	c := &call{Parts: p, r: r, health: a.health, messageRates: &a.messageRates, churn: &a.churn}
 	if err := c.authenticate(); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type call struct {
 	r      *http.Request
 	health func() Health
 	user   auth.User
+
+	messageRates, churn *rates // of the API
 }
 
 // object is a JSON object.

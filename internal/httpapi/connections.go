@@ -24,18 +24,20 @@ func (c *call) connections() []server.ConnInfo {
 func (c *call) connectionObject(info *server.ConnInfo) object {
 	host, port := hostPort(info.Local)
 	peerHost, peerPort := hostPort(info.Remote)
-	still := object{"rate": 0.0}
-	return object{
+	o := object{
 		"name": info.Name, "user": info.User, "vhost": info.VHost, "node": c.Node, "state": info.State,
-		"type": "network", "protocol": "AMQP 0-9-1", "user_provided_name": info.ProvidedName,
+		"type": "network", "protocol": "AMQP 0-9-1",
 		"user_who_performed_action": info.User, "auth_mechanism": info.Mechanism,
 		"client_properties": plainTable(info.ClientProperties), "connected_at": info.Since.UnixMilli(),
 		"channels": len(info.Channels), "channel_max": info.ChannelMax, "frame_max": info.FrameMax,
 		"timeout": int(info.Heartbeat / time.Second),
 		"host":    host, "port": port, "peer_host": peerHost, "peer_port": peerPort, "ssl": info.TLS,
-		"recv_oct": info.Traffic.BytesIn, "recv_oct_details": still,
-		"send_oct": info.Traffic.BytesOut, "send_oct_details": still, "send_pend": info.OutputPending,
+		"recv_oct": info.Traffic.BytesIn, "send_oct": info.Traffic.BytesOut, "send_pend": info.OutputPending,
 	}
+	if info.ProvidedName != "" {
+		o["user_provided_name"] = info.ProvidedName
+	}
+	return o
 }
 
 func hostPort(a net.Addr) (host string, port int) {
@@ -176,13 +178,21 @@ func (c *call) consumersOf(info *server.ConnInfo, ch *server.ChannelInfo) rows {
 	all := rows{}
 	peerHost, peerPort := hostPort(info.Remote)
 	for _, k := range ch.Subscriptions {
-		if k.Queue == "" {
+		if k.Consumer == nil {
 			continue // direct replies come from no queue
+		}
+		active, only := k.Consumer.Active()
+		activity := "up"
+		switch {
+		case !active:
+			activity = "waiting"
+		case only:
+			activity = "single_active"
 		}
 		all = append(all, object{
 			"consumer_tag": k.Tag, "queue": object{"name": k.Queue, "vhost": info.VHost}, "ack_required": !k.NoAck,
 			"exclusive": k.Exclusive, "prefetch_count": k.Prefetch, "arguments": plainTable(k.Args),
-			"active": true, "activity_status": "up",
+			"active": active, "activity_status": activity,
 			"channel_details": object{
 				"name": channelName(info, ch), "number": ch.Number, "connection_name": info.Name, "node": c.Node,
 				"peer_host": peerHost, "peer_port": peerPort, "user": info.User,

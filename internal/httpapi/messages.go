@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/duepost/duepost/internal/amqp"
@@ -148,36 +150,39 @@ func readHeaders(p *amqp.Properties, v any) error {
 // [rmq management get]
 func getMessages(c *call) (any, error) {
 	var body struct {
-		Count    *int    `json:"count"`
-		AckMode  *string `json:"ackmode"`
-		Encoding *string `json:"encoding"`
-		Truncate *int    `json:"truncate"`
+		Count    *json.Number `json:"count"`
+		AckMode  *string      `json:"ackmode"`
+		Encoding *string      `json:"encoding"`
+		Truncate *int         `json:"truncate"`
 	}
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	if body.Count == nil {
-		return nil, badRequest("[{key_missing,count}]")
-	}
-	if err := need(required{"ackmode", body.AckMode}, required{"encoding", body.Encoding}); err != nil {
+	if err := need(required{"ackmode", body.AckMode}, required{"count", (*string)(body.Count)},
+		required{"encoding", body.Encoding}); err != nil {
 		return nil, err
 	}
+	count, err := strconv.Atoi(string(*body.Count))
+	if err != nil || count < 0 {
+		return nil, badRequest("count: is %s, must be a whole number", *body.Count)
+	}
 	if e := *body.Encoding; e != "auto" && e != "base64" {
-		return nil, badRequest("unsupported_encoding: %s", e)
+		return nil, badRequest("Unsupported encoding. Please use auto or base64.")
 	}
 	settle, ok := settlements()[*body.AckMode]
 	if !ok {
-		return nil, badRequest("unsupported_ackmode: %s", *body.AckMode)
+		return nil, badRequest("Invalid ackmode value: %s. Valid values are: ack_requeue_true, ack_requeue_false, "+
+			"reject_requeue_true, reject_requeue_false", *body.AckMode)
 	}
 	all := []any{}
-	_, err := c.onQueue(func(s *broker.Session, name string) error {
+	_, err = c.onQueue(func(s *broker.Session, name string) error {
 		q, err := s.Queue(name)
 		if err != nil {
 			return err
 		}
 		var held []uint64
 		defer func() { settle(q, held) }()
-		for range *body.Count {
+		for range count {
 			d, left, ok, err := q.Get(false)
 			if err != nil || !ok {
 				return err

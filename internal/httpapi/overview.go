@@ -59,6 +59,7 @@ func overview(c *call) (any, error) {
 			unacknowledged += q.Unacknowledged
 		}
 	}
+	now := time.Now()
 	connections := c.connections()
 	channels, consumers := 0, 0
 	for _, info := range connections {
@@ -71,9 +72,9 @@ func overview(c *call) (any, error) {
 		"management_version": rabbitVersion, "rabbitmq_version": rabbitVersion,
 		"product_name": "Duepost", "product_version": c.Version, "cluster_name": c.clusterName(), "node": c.Node,
 		"erlang_version": "", "erlang_full_version": "Go " + runtime.Version(),
-		"rates_mode": "none", "disable_stats": false, "enable_queue_totals": true,
+		"rates_mode": "basic", "disable_stats": false, "enable_queue_totals": true,
 		"exchange_types": exchangeTypes(), "listeners": c.listenerObjects(), "contexts": []any{},
-		"message_stats": object{}, "statistics_db_event_queue": 0,
+		"message_stats": c.messageStats(now), "churn_rates": c.churnRates(now), "statistics_db_event_queue": 0,
 		"queue_totals": object{
 			"messages": ready + unacknowledged, "messages_ready": ready, "messages_unacknowledged": unacknowledged,
 		},
@@ -116,7 +117,8 @@ func (c *call) nodeObject() object {
 		"name": c.Node, "running": true, "type": "disc", "os_pid": strconv.Itoa(os.Getpid()),
 		"uptime": time.Since(c.Began).Milliseconds(), "processors": runtime.NumCPU(),
 		"mem_used": memory.Sys - memory.HeapReleased, "mem_alarm": false,
-		"disk_free_alarm": c.Server.Stats().Blocked, "partitions": []any{}, "rates_mode": "none",
+		"disk_free_alarm": c.Server.Stats().Blocked, "partitions": []any{}, "rates_mode": "basic",
+		"sockets_used":   c.Server.Stats().Connections,
 		"exchange_types": exchangeTypes(), "applications": []any{}, "contexts": []any{},
 	}
 }

@@ -3,16 +3,19 @@ package httpapi
 import "github.com/duepost/duepost/internal/broker"
 
 func (c *call) queueObject(vhost string, q *broker.QueueState) object {
-	still := object{"rate": 0.0} // rates are not measured
 	o := object{
 		"name": q.Name, "vhost": vhost, "node": c.Node, "type": q.Type(), "state": "running",
 		"durable": q.Durable, "auto_delete": q.AutoDelete, "exclusive": q.Exclusive,
 		"arguments": plainTable(q.Args), "consumers": q.Consumers,
-		"messages": q.Ready + q.Unacknowledged, "messages_details": still,
-		"messages_ready": q.Ready, "messages_ready_details": still,
-		"messages_unacknowledged": q.Unacknowledged, "messages_unacknowledged_details": still,
-		"message_bytes_ready": q.ReadyBytes,
-		"policy":              nil, "operator_policy": nil, "effective_policy_definition": object{},
+		"messages": q.Ready + q.Unacknowledged, "messages_ready": q.Ready, "messages_unacknowledged": q.Unacknowledged,
+		"message_bytes_ready": q.ReadyBytes, "exclusive_consumer_tag": nil, "single_active_consumer_tag": nil,
+		"policy": nil, "operator_policy": nil, "effective_policy_definition": object{},
+	}
+	if q.ExclusiveTag != "" {
+		o["exclusive_consumer_tag"] = q.ExclusiveTag
+	}
+	if q.ActiveTag != "" {
+		o["single_active_consumer_tag"] = q.ActiveTag
 	}
 	if q.Policies.Policy != "" {
 		o["policy"] = q.Policies.Policy

@@ -46,12 +46,12 @@ func TestQueues(t *testing.T) {
 	if _, ok, err := ch.Get("q", false); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	const state = `"messages":3,"messages_details":{"rate":0},"messages_ready":2,"messages_ready_details":{"rate":0},"messages_unacknowledged":1`
+	const state = `"messages":3,"messages_ready":2,"messages_unacknowledged":1`
 	f.want(200, state, "GET", "queues/%2F/q", "")
 	f.want(200, state, "GET", "queues/%2F", "")
 	f.want(200, state, "GET", "queues", "")
 	f.want(200, `"effective_policy_definition":{"max-length":5}`, "GET", "queues/%2F/q", "")
-	f.want(200, `"operator_policy":null,"policy":"p","state":"running","type":"classic","vhost":"/"`, "GET", "queues/%2F/q", "")
+	f.want(200, `"operator_policy":null,"policy":"p","single_active_consumer_tag":null,"state":"running","type":"classic","vhost":"/"`, "GET", "queues/%2F/q", "")
 	f.want(200, `"messages":3,"messages_ready":2,"messages_unacknowledged":1`, "GET", "overview", "")
 	f.want(200, `"messages":3,"messages_ready":2,"messages_unacknowledged":1`, "GET", "vhosts/%2F", "")
 	f.want(204, "", "DELETE", "queues/%2F/q/contents", "")
@@ -129,11 +129,11 @@ func TestPagesFiltersAndColumns(t *testing.T) {
 	f.want(400, "Pagination parameters are invalid", "GET", "exchanges?page=x", "")
 	f.want(400, "no regular expression", "GET", "exchanges?page=1&name=(&use_regex=true", "")
 	f.want(200, `[]`, "GET", "queues?page=1&columns=name", "")
-	f.want(201, "", "PUT", "queues/%2F/b", "")
-	f.want(201, "", "PUT", "queues/%2F/a", "")
+	f.want(201, "", "PUT", "queues/%2F/b", `{"arguments":{"x-max-length":5,"x-expires":1000000}}`)
+	f.want(201, "", "PUT", "queues/%2F/a", `{"arguments":{"x-max-length":6}}`)
 	publish(t, f.channel("guest"), "a")
-	f.want(200, `[{"messages_details":{"rate":0},"name":"b"},{"messages_details":{"rate":0},"name":"a"}]`,
-		"GET", "queues?sort=messages&columns=name,messages_details.rate,nothing", "")
+	f.want(200, `[{"arguments":{"x-max-length":5},"name":"b"},{"arguments":{"x-max-length":6},"name":"a"}]`,
+		"GET", "queues?sort=messages&columns=name,arguments.x-max-length,nothing", "")
 }
 
 func TestPolicies(t *testing.T) {

@@ -139,6 +139,7 @@ type ConsumerInfo struct {
 	Exclusive bool
 	Prefetch  int // 0 for no limit
 	Args      amqp.Table
+	Consumer  *broker.Consumer // nil for direct replies
 }
 
 func (c *conn) counts() *tally {
@@ -201,6 +202,7 @@ func (ch *channel) subscriptionsLocked() []ConsumerInfo {
 		info := ConsumerInfo{Tag: tag, NoAck: k.noAck, Prefetch: int(k.prefetch)}
 		if c, ok := k.handle.(*broker.Consumer); ok {
 			info.Queue, info.Exclusive, info.Args = c.Queue().Name(), c.Exclusive(), c.Arguments()
+			info.Consumer = c
 		}
 		infos = append(infos, info)
 	}
