@@ -43,6 +43,9 @@ type Client struct {
 // as it is open, declares again what was declared through it, and resumes its consumers.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	plan, err := newWaitPlan(o.Wait)
 	if err != nil {
 		return nil, err
@@ -72,10 +75,13 @@ func (c *Client) prepare(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	c.broker.Store(&b)
+	if last := c.broker.Swap(&b); last != nil && last.Mode != b.Mode {
+		c.forget()
+	}
 	c.log.Debug("connected", "product", b.Product, "version", b.Version, "mode", string(b.Mode))
-	return c.declared.repeat(ctx, s, func(d declaration, err error) {
+	return c.declared.repeat(ctx, s, b.Mode, func(d declaration, err error) {
 		c.log.Error("declare again", "what", d.text, "err", err)
+		c.forget() // who needs it tries again and is told
 	})
 }
 
@@ -105,18 +111,17 @@ func (c *Client) makeReady(ctx context.Context, name string, all []declaration) 
 
 func (c *Client) now() time.Time { return c.options.Now() }
 
-// Close lets handlers return and confirms come for at most [Options.DrainTimeout], and closes
-// the connections. Publishes are refused as soon as the handlers have returned. What has no confirm
-// by the end is [ErrUnconfirmed]. A second call waits for the first.
+// Close lets handlers return and then confirms come, each for at most [Options.DrainTimeout], and
+// closes the connections. Publishes are refused as soon as the handlers have returned. What has no
+// confirm by the end is [ErrUnconfirmed]. A second call waits for the first.
 func (c *Client) Close() error {
 	c.close.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), c.options.DrainTimeout)
-		defer cancel()
-		// 1. Handlers finish what they began, and may publish for it.
-		faults := []error{c.consumers.drain(ctx)}
+		// 1. Handlers finish what they began, and may publish for it. Consumers end their handlers'
+		// contexts when the time is over, and wait a little longer themselves.
+		faults := []error{c.consumers.drain(c.options.DrainTimeout + 2*handlerGrace)}
 		// 2. Nothing new, and what is under way gets its answer.
 		c.closing.Store(true)
-		faults = append(faults, c.publisher.drain(ctx))
+		faults = append(faults, c.publisher.drain(c.options.DrainTimeout))
 		// 3. The connections. Who still waits gets ErrUnconfirmed or ErrClosed.
 		c.consumers.close()
 		c.publisher.link.close()
@@ -148,6 +153,17 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
+}
+
+// check refuses what cannot be.
+func (o Options) check() error {
+	return errors.Join(
+		refuse(o.Mode != ModeAuto && o.Mode != ModeNative && o.Mode != ModeWaitQueues, "mode is %q", o.Mode),
+		refuse(o.MaxInFlight < 1, "max in flight is %d, must be at least 1", o.MaxInFlight),
+		refuse(o.ConnectTimeout < 0, "connect timeout is negative: %v", o.ConnectTimeout),
+		refuse(o.DrainTimeout < 0, "drain timeout is negative: %v", o.DrainTimeout),
+		refuse(o.Heartbeat < time.Second, "heartbeat is %v, must be at least 1s", o.Heartbeat),
+	)
 }
 
 // fill sets what is zero.

@@ -72,8 +72,12 @@ type Retry struct {
 // is connected again.
 func (c *Client) Consume(ctx context.Context, o Consumer, h Handler) error {
 	o, err := o.withDefaults(c.options)
+	err = errors.Join(err, refuse(h == nil, "handler is nil"))
 	if err == nil {
 		err = c.consume(ctx, o, h)
+	}
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrHandlersRunning) {
+		return nil // it ended before it had begun
 	}
 	if err != nil {
 		return fmt.Errorf("consume queue %q: %w", o.Queue, err)

@@ -274,13 +274,44 @@ func TestConsumeRefuses(t *testing.T) {
 		"attempts":      {duepost.Consumer{Queue: "q", Retry: duepost.Retry{Attempts: -1}}, 0},
 		"unknown queue": {duepost.Consumer{Queue: "nobody"}, amqp.NotFound},
 	} {
-		err := r.client.Consume(t.Context(), c.o, nil)
+		err := r.client.Consume(t.Context(), c.o, ignore)
 		var e *amqp.Error
 		if c.code == 0 && !errors.Is(err, duepost.ErrInvalid) || c.code != 0 && !(errors.As(err, &e) && e.Code == c.code) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
+
+func TestConsumeWithoutHandlerOrTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, duepost.Options{})
+	r.queue("q")
+	if err := r.client.Consume(t.Context(), duepost.Consumer{Queue: "q"}, nil); !errors.Is(err, duepost.ErrInvalid) {
+		t.Errorf("consume without a handler: got %v, want ErrInvalid", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.client.Consume(ctx, duepost.Consumer{Queue: "q"}, ignore); err != nil {
+		t.Errorf("consume when its context has ended: got %v, want nil", err)
+	}
+}
+
+// Close does not wait for a consumer that cannot connect.
+func TestCloseWhileAConsumerConnects(t *testing.T) {
+	t.Parallel()
+	r, p := newProxiedRig(t, duepost.Options{})
+	p.Down()
+	ended := make(chan error)
+	go func() { ended <- r.client.Consume(context.Background(), duepost.Consumer{Queue: "q"}, ignore) }()
+	if err := r.client.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := next(t, ended); err == nil {
+		t.Error("consume: got nil, want that the client is closed or has no connection")
+	}
+}
+
+func ignore(context.Context, *duepost.Delivery) error { return nil }
 
 func TestDeathTellsExpiryFromRejection(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // consumers is the connection over which a client consumes, made by the first consumer, and who
@@ -27,36 +28,46 @@ func (cs *consumers) init(newLink func() *link) {
 // begin registers a consumer. Its context ends with ctx and when the client closes; end must be
 // called when it has ended.
 func (cs *consumers) begin(ctx context.Context) (consuming context.Context, end func(), err error) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.closed {
-		return nil, nil, ErrClosed
-	}
-	if cs.link == nil {
-		l := cs.newLink()
-		if err := l.open(ctx); err != nil {
-			return nil, nil, fmt.Errorf("connect to consume: %w", err)
-		}
-		cs.link = l
-	}
-	cs.running.Add(1)
 	consuming, cancel := context.WithCancel(ctx)
 	unhook := context.AfterFunc(cs.ctx, cancel)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if err := cs.connectLocked(consuming); err != nil {
+		unhook()
+		cancel()
+		return nil, nil, err
+	}
+	cs.running.Add(1)
 	return consuming, func() { unhook(); cancel(); cs.running.Done() }, nil
 }
 
+func (cs *consumers) connectLocked(ctx context.Context) error {
+	if cs.closed || cs.ctx.Err() != nil {
+		return ErrClosed
+	}
+	if cs.link != nil {
+		return nil
+	}
+	l := cs.newLink()
+	if err := l.open(ctx); err != nil {
+		return fmt.Errorf("connect to consume: %w", err)
+	}
+	cs.link = l
+	return nil
+}
+
 // drain stops all consumers and waits for them.
-func (cs *consumers) drain(ctx context.Context) error {
+func (cs *consumers) drain(timeout time.Duration) error {
+	cs.stop() // also who is about to connect, with the lock
 	cs.mu.Lock()
 	cs.closed = true
 	cs.mu.Unlock()
-	cs.stop()
 	done := make(chan struct{})
 	go func() { cs.running.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
-	case <-ctx.Done():
+	case <-time.After(timeout):
 		return ErrHandlersRunning
 	}
 }

@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/duepost/duepost"
+	"github.com/duepost/duepost/internal/proxy"
 )
 
 func TestPublishKeepsWhatItWasGiven(t *testing.T) {
@@ -230,11 +231,50 @@ func TestClosedClient(t *testing.T) {
 		"publish": publish, "batch": batch,
 		"cancel":  r.client.Cancel(ctx, "", "k"),
 		"declare": r.client.Declare(ctx, duepost.Topology{Queues: []duepost.Queue{{Name: "q"}}}),
-		"consume": r.client.Consume(ctx, duepost.Consumer{Queue: "q"}, nil),
+		"consume": r.client.Consume(ctx, duepost.Consumer{Queue: "q"}, ignore),
 	} {
 		if !errors.Is(err, duepost.ErrClosed) {
 			t.Errorf("%s after close: got %v, want ErrClosed", name, err)
 		}
+	}
+}
+
+// Who waits for a place when the client closes does not wait for ever, and what is under way
+// without an answer is told so.
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	r, p := newProxiedRig(t, duepost.Options{MaxInFlight: 1, DrainTimeout: 20 * time.Millisecond})
+	r.queue("q")
+	sent := make(chan bool, 1)
+	p.Judge(func(_ proxy.Direction, f proxy.Frame) proxy.Verdict {
+		switch {
+		case f.Is(classBasic, methodPublish):
+			sent <- true
+		case f.Is(classBasic, methodAck):
+			return proxy.Lose
+		}
+		return proxy.Pass
+	})
+	fates := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := r.client.Publish(context.Background(), duepost.Message{RoutingKey: "q"})
+			fates <- err
+		}()
+	}
+	next(t, sent)
+	if err := r.client.Close(); !errors.Is(err, duepost.ErrUnconfirmed) {
+		t.Errorf("close: got %v, want ErrUnconfirmed", err)
+	}
+	unconfirmed, closed := next(t, fates), next(t, fates)
+	if errors.Is(unconfirmed, duepost.ErrClosed) {
+		unconfirmed, closed = closed, unconfirmed
+	}
+	if !errors.Is(unconfirmed, duepost.ErrUnconfirmed) || duepost.SafeToRetry(unconfirmed) {
+		t.Errorf("the one under way: got %v, want ErrUnconfirmed", unconfirmed)
+	}
+	if !errors.Is(closed, duepost.ErrClosed) || !duepost.SafeToRetry(closed) {
+		t.Errorf("the one that waits for a place: got %v, want ErrClosed", closed)
 	}
 }
 

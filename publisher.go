@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -58,6 +59,8 @@ func (p *publisher) place(ctx context.Context) error {
 	select {
 	case p.places <- struct{}{}:
 		return nil
+	case <-p.link.ctx.Done(): // drain has taken all places
+		return unsent(ErrClosed)
 	case <-ctx.Done():
 		return unsent(fmt.Errorf("wait for a place among the messages in flight: %w", context.Cause(ctx)))
 	}
@@ -128,12 +131,13 @@ func (p *publisher) outlet(ctx context.Context) (*outlet, error) {
 	}
 }
 
-// drain waits until nothing is under way. Nobody may begin to publish meanwhile.
-func (p *publisher) drain(ctx context.Context) error {
+// drain waits until nothing is under way, and takes all places.
+func (p *publisher) drain(timeout time.Duration) error {
+	over := time.After(timeout)
 	for range cap(p.places) {
 		select {
 		case p.places <- struct{}{}:
-		case <-ctx.Done():
+		case <-over:
 			return fmt.Errorf("wait for confirms: %w", ErrUnconfirmed)
 		}
 	}

@@ -128,6 +128,8 @@ func TestConnectGivesUp(t *testing.T) {
 		"no such vhost": {o: duepost.Options{URL: b.URL + "nowhere"}, code: amqp.NotAllowed},
 		"nobody there":  {o: duepost.Options{URL: "amqp://127.0.0.1:1", ConnectTimeout: 20 * time.Millisecond}, want: duepost.ErrDisconnected},
 		"no URL":        {o: duepost.Options{URL: "http://localhost"}, want: duepost.ErrInvalid},
+		"no mode":       {o: duepost.Options{URL: b.URL, Mode: "magic"}, want: duepost.ErrInvalid},
+		"no window":     {o: duepost.Options{URL: b.URL, MaxInFlight: -1}, want: duepost.ErrInvalid},
 		"no tier":       {o: duepost.Options{URL: b.URL, Wait: duepost.WaitQueues{Tiers: []time.Duration{1}}}, want: duepost.ErrInvalid},
 		"no queue type": {o: duepost.Options{URL: b.URL, Wait: duepost.WaitQueues{Type: "stream"}}, want: duepost.ErrInvalid},
 	} {

@@ -22,7 +22,8 @@ type Exchange struct {
 	// Kind says how bindings are compared. Default Direct.
 	Kind ExchangeKind
 	// Delayed makes it an exchange of type x-delayed-message in ModeNative, for publishers
-	// that are not this client. Messages of this client can be delayed for any exchange.
+	// that are not this client, and has no effect otherwise. Messages of this client can be
+	// delayed for any exchange.
 	Delayed bool
 	// Args are further arguments, such as alternate-exchange.
 	Args map[string]any
@@ -99,6 +100,9 @@ func (c *Client) Declare(ctx context.Context, t Topology) error {
 type declaration struct {
 	text string // for errors: queue "orders"
 	run  func(*amqp.Channel) error
+	// delays says that it can only be declared in ModeNative. RabbitMQ 3 would close the
+	// connection.
+	delays bool
 }
 
 func declareExchange(x Exchange, mode Mode) (declaration, error) {
@@ -114,9 +118,7 @@ func declareExchange(x Exchange, mode Mode) (declaration, error) {
 		args["x-delayed-type"] = kind
 		kind = delayedType
 	}
-	return declaration{fmt.Sprintf("exchange %q", x.Name), func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclare(x.Name, kind, true, false, false, false, args)
-	}}, nil
+	return exchangeDeclaration(x.Name, kind, args), nil
 }
 
 func declareQueue(q Queue) (declaration, error) {
@@ -130,10 +132,7 @@ func declareQueue(q Queue) (declaration, error) {
 	if q.Type != "" {
 		args["x-queue-type"] = string(q.Type)
 	}
-	return declaration{fmt.Sprintf("queue %q", q.Name), func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(q.Name, true, false, false, false, args)
-		return err
-	}}, nil
+	return queueDeclaration(q.Name, args), nil
 }
 
 func declareBinding(b Binding) (declaration, error) {
@@ -143,12 +142,12 @@ func declareBinding(b Binding) (declaration, error) {
 	}
 	if b.ToExchange != "" {
 		text := fmt.Sprintf("binding of exchange %q to exchange %q with key %q and %v", b.ToExchange, b.Exchange, b.Key, args)
-		return declaration{text, func(ch *amqp.Channel) error {
+		return declaration{text: text, run: func(ch *amqp.Channel) error {
 			return ch.ExchangeBind(b.ToExchange, b.Key, b.Exchange, false, args)
 		}}, nil
 	}
 	text := fmt.Sprintf("binding of queue %q to exchange %q with key %q and %v", b.Queue, b.Exchange, b.Key, args)
-	return declaration{text, func(ch *amqp.Channel) error {
+	return declaration{text: text, run: func(ch *amqp.Channel) error {
 		return ch.QueueBind(b.Queue, b.Key, b.Exchange, false, args)
 	}}, nil
 }
@@ -192,7 +191,7 @@ func (d *declarations) add(one declaration) {
 
 // repeat declares everything again. What the broker refuses is told to refused and left out:
 // somebody has made something else of it, and the rest is still of use.
-func (d *declarations) repeat(ctx context.Context, s *session, refused func(declaration, error)) error {
+func (d *declarations) repeat(ctx context.Context, s *session, mode Mode, refused func(declaration, error)) error {
 	d.mu.Lock()
 	left := d.all[:len(d.all):len(d.all)]
 	d.mu.Unlock()
@@ -201,6 +200,10 @@ func (d *declarations) repeat(ctx context.Context, s *session, refused func(decl
 			for len(left) > 0 {
 				one := left[0]
 				left = left[1:]
+				if one.delays && mode != ModeNative {
+					refused(one, ErrNotSupported)
+					continue
+				}
 				if err := one.run(ch); err != nil {
 					if !s.isEnd(ctx, err) {
 						refused(one, err)

@@ -25,6 +25,7 @@ func (c *Client) delayInQueues(ctx context.Context, e *envelope, m *Message, w w
 		return err
 	}
 	e.exchange = c.plan.entry(way)
+	e.mandatory = true // whatever the publisher thinks of the target
 	headers := e.publishing.Headers
 	headers[headerTo] = m.Exchange
 	for level, next := range way.hops() {
@@ -128,13 +129,16 @@ func (s *hopSet) clear() {
 }
 
 func exchangeDeclaration(name, kind string, args amqp.Table) declaration {
-	return declaration{fmt.Sprintf("exchange %q", name), func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclare(name, kind, true, false, false, false, args)
-	}}
+	return declaration{
+		text: fmt.Sprintf("exchange %q", name), delays: kind == delayedType,
+		run: func(ch *amqp.Channel) error {
+			return ch.ExchangeDeclare(name, kind, true, false, false, false, args)
+		},
+	}
 }
 
 func queueDeclaration(name string, args amqp.Table) declaration {
-	return declaration{fmt.Sprintf("queue %q", name), func(ch *amqp.Channel) error {
+	return declaration{text: fmt.Sprintf("queue %q", name), run: func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, args)
 		return err
 	}}
@@ -142,13 +146,14 @@ func queueDeclaration(name string, args amqp.Table) declaration {
 
 func bindQueue(queue, exchange, key string, args amqp.Table) declaration {
 	text := fmt.Sprintf("binding of queue %q to exchange %q", queue, exchange)
-	return declaration{text, func(ch *amqp.Channel) error {
+	return declaration{text: text, run: func(ch *amqp.Channel) error {
 		return ch.QueueBind(queue, key, exchange, false, args)
 	}}
 }
 
 func bindExchange(to, from string, args amqp.Table) declaration {
-	return declaration{fmt.Sprintf("binding of exchange %q to exchange %q", to, from), func(ch *amqp.Channel) error {
+	text := fmt.Sprintf("binding of exchange %q to exchange %q", to, from)
+	return declaration{text: text, run: func(ch *amqp.Channel) error {
 		return ch.ExchangeBind(to, "", from, false, args)
 	}}
 }
