@@ -25,6 +25,20 @@ func policyRules() []rule {
 			p.note("gone", "%t", c.holds(q, 0))
 			p.note("dead letters", "%t %s", c.holds(dead, 2), c.bodies(dead))
 		}},
+		{"policy: a wrong value of each setting", func(p *probe) {
+			for _, s := range []struct {
+				key   string
+				value any
+			}{
+				{"message-ttl", -1}, {"expires", 0}, {"max-length", -1}, {"max-length-bytes", -1}, {"dead-letter-exchange", 1},
+				{"dead-letter-routing-key", 1}, {"dead-letter-strategy", 1}, {"overflow", 1}, {"alternate-exchange", 1},
+				{"delivery-limit", true}, {"max-in-memory-length", -1}, {"max-in-memory-bytes", -1}, {"queue-mode", 1},
+				{"queue-version", 3}, {"queue-leader-locator", 1},
+			} {
+				p.note(s.key, "%s", p.api(http.MethodPut, "/api/policies/%2F/"+p.name("p"),
+					object{"pattern": "^none", "definition": object{s.key: s.value}}).show())
+			}
+		}},
 		{"policy: ttl lowered on a live queue", func(p *probe) {
 			c := p.channel()
 			p.policy("policies", "p", "q", 0, object{"message-ttl": 3600000})

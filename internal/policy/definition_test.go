@@ -99,6 +99,32 @@ func TestSettingsAreCheckedAsRabbitMQDoes(t *testing.T) {
 	}
 }
 
+// TestOwnSettingsSayWhatIsAllowed: nobody can look these up in RabbitMQ's documentation.
+func TestOwnSettingsSayWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	wrong := map[string][]any{
+		"dead-letter-unroutable": {"lose", int64(1)}, "delayed-compat": {"both", true}, "delayed-late": {"never", int64(1)},
+		"delayed-unroutable": {"lose", nil}, "delayed-dead-letter-exchange": {int64(1), true},
+		"delayed-late-after": {int64(-1), "5", 1.5}, "delayed-max-length": {int64(-1), "5"}, "delayed-max-length-bytes": {int64(-1), 1.5},
+	}
+	for _, s := range own() {
+		if len(wrong[s.name]) == 0 {
+			t.Errorf("%s: no value is tried", s.name)
+		}
+		for _, v := range wrong[s.name] {
+			p := Policy{Name: "p", Pattern: ".*", Definition: Definition{s.name: v}}
+			var texts []string
+			for fault := range p.Faults() {
+				texts = append(texts, fault.Text)
+			}
+			start := term(v) + " is not a valid " + s.name + ". Must be "
+			if len(texts) != 1 || !strings.HasPrefix(texts[0], start) {
+				t.Errorf("%s %v: got %q, want one fault that begins %q", s.name, v, texts, start)
+			}
+		}
+	}
+}
+
 func TestFaultSaysWhatPart(t *testing.T) {
 	t.Parallel()
 	ttl := Definition{"message-ttl": int64(1)}
