@@ -23,6 +23,14 @@ const (
 	// DelayCancel takes out what waits under a DelayKey.
 	DelayCancel = "x-delay-cancel"
 
+	// Accepted is when a message for a delayed exchange of a relay was accepted, in milliseconds
+	// since 1970, as its gateway saw it.
+	Accepted = "x-duepost-accepted"
+	// HeldBCC and HeldExpiration keep BCC and the expiration property of a message that waits in
+	// RabbitMQ: there the one would be taken away and the other run out.
+	HeldBCC        = "x-duepost-bcc"
+	HeldExpiration = "x-duepost-expiration"
+
 	// CC holds further routing keys.
 	CC = "CC"
 	// BCC holds further routing keys that no consumer sees.

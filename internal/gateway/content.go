@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/headers"
+	"github.com/duepost/duepost/internal/wire"
+)
+
+// content rewrites content headers of publishes to delayed exchanges. Its buffers are reused.
+type content struct {
+	header     wire.ContentHeader
+	properties amqp.Properties
+	table      []byte
+	encoded    []byte
+	frame      []byte
+}
+
+// keepContent is the largest buffer that is kept for the next message.
+const keepContent = 4 << 10
+
+// asksForDelay reads a header frame and reports whether the message has a header that sends it to
+// the relay. What cannot be read has none: the broker will refuse it.
+func (c *content) asksForDelay(frame []byte) bool {
+	if c.header.Decode(payload(frame)) != nil {
+		return false
+	}
+	flags := c.header.Properties
+	if len(flags) < 2 || binary.BigEndian.Uint16(flags)&amqp.FlagHeaders == 0 {
+		return false
+	}
+	if c.properties.Decode(c.header.Properties) != nil {
+		return false
+	}
+	for key := range c.properties.Headers.All() {
+		switch string(key) {
+		case headers.XDelay, headers.DeliveryDelay, headers.DeliveryTime,
+			headers.DelayKey, headers.DelayCancel:
+			return true
+		}
+	}
+	return false
+}
+
+// mark returns the frame that asksForDelay has read with what the relay needs to know and RabbitMQ
+// would take away: when it was accepted, BCC, and the expiration, which must not run while the
+// message waits. If that made the frame larger than the broker accepts, the frame passes as it is.
+func (c *content) mark(h head, frame []byte, frameMax uint32, s *stats) (instead []byte, passes bool) {
+	c.table = c.table[:0]
+	for key, v := range c.properties.Headers.All() {
+		switch string(key) {
+		case headers.Accepted, headers.HeldBCC, headers.HeldExpiration:
+			continue // a client's own word is not to be believed
+		case headers.BCC:
+			if v.Type == amqp.TypeArray { // anything else the broker refuses
+				c.table = amqp.AppendRawField(c.table, headers.HeldBCC, v)
+				continue
+			}
+		}
+		c.table = amqp.AppendRawField(c.table, key, v)
+	}
+	if c.properties.Has(amqp.FlagExpiration) && canHold(c.properties.Expiration) {
+		c.table = amqp.AppendRawField(c.table, headers.HeldExpiration,
+			amqp.RawValue{Type: amqp.TypeString, Data: c.properties.Expiration})
+		c.properties.Clear(amqp.FlagExpiration)
+	}
+	var accepted [8]byte
+	binary.BigEndian.PutUint64(accepted[:], uint64(roundUpMillis(time.Now())))
+	c.table = amqp.AppendRawField(c.table, headers.Accepted,
+		amqp.RawValue{Type: amqp.TypeInt64, Data: accepted[:]})
+	c.properties.SetHeaders(c.table)
+	c.encoded = c.properties.Append(c.encoded[:0])
+	c.frame = wire.AppendContentHeader(c.frame[:0], h.channel, c.header.Class, c.header.BodySize, c.encoded)
+	instead = c.frame
+	if len(frame) > keepContent {
+		c.table, c.encoded, c.frame = nil, nil, nil
+	}
+	if frameMax > 0 && len(instead) > int(frameMax) {
+		s.unmarked.Add(1)
+		return nil, true
+	}
+	s.marked.Add(1)
+	return instead, false
+}
+
+// canHold reports whether an expiration is one that the broker would accept.
+func canHold(expiration []byte) bool {
+	const most = 315_360_000_000 // milliseconds; RabbitMQ refuses more
+	n := 0
+	for _, c := range expiration {
+		if c < '0' || c > '9' || n > most {
+			return false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return len(expiration) > 0 && n <= most
+}
+
+// roundUpMillis returns an instant in ms since 1970, rounded up, so that a delay that begins with
+// it never ends early.
+func roundUpMillis(t time.Time) int64 {
+	return t.Add(time.Millisecond - 1).UnixMilli()
+}
