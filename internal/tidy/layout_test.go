@@ -37,7 +37,7 @@ func layout() map[string][]string {
 	}
 	with := func(a []string, b ...string) []string { return slices.Concat(a, b) }
 	return map[string][]string{
-		".":      {amqpClient},
+		".":       {amqpClient},
 		"dialect": {}, "ladder": {""}, "once": {"", "dialect"}, "outbox": {"", "dialect"}, "sweep": {"", "dialect"},
 		"duepostest": internal("config", "daemon", "store"),
 		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "headers", "httpapi", "load", "store", "storebench"),
