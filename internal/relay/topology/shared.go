@@ -1,0 +1,120 @@
+package topology
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// DeclareShared makes the queues that all delayed exchanges share, the wheel excepted, whose queues
+// are made when the first message waits in them.
+func DeclareShared(conn *amqp.Connection) error {
+	major, err := majorVersion(conn)
+	if err != nil {
+		return err
+	}
+	return onChannel(conn, func(ch *amqp.Channel) error {
+		version := amqp.Table{"x-duepost-version": int32(Version)}
+		if err := ch.ExchangeDeclare(Rescue, amqp.ExchangeFanout, true, false, false, false, version); err != nil {
+			return fmt.Errorf("declare exchange %q: %w", Rescue, err)
+		}
+		for _, q := range []struct {
+			name string
+			args amqp.Table
+		}{{Rescue, nil}, {Parked, nil}, {Intake, intakeArguments()}} {
+			if err := declareQueue(ch, q.name, major, q.args); err != nil {
+				return err
+			}
+		}
+		if err := ch.QueueBind(Rescue, "", Rescue, false, nil); err != nil {
+			return fmt.Errorf("bind queue %q: %w", Rescue, err)
+		}
+		return nil
+	})
+}
+
+// intakeArguments send what expires before a relay has it to the rescue, at least once: for that
+// RabbitMQ wants reject-publish. [rmq quorum-queues]
+func intakeArguments() amqp.Table {
+	return amqp.Table{
+		"x-dead-letter-exchange": Rescue,
+		"x-dead-letter-strategy": "at-least-once",
+		"x-overflow":             "reject-publish",
+	}
+}
+
+// DeclareWheelQueue makes a queue of the wheel. One relay at a time has it; the others wait.
+func DeclareWheelQueue(conn *amqp.Connection, name string) error {
+	major, err := majorVersion(conn)
+	if err != nil {
+		return err
+	}
+	return onChannel(conn, func(ch *amqp.Channel) error {
+		return declareQueue(ch, name, major, amqp.Table{
+			"x-single-active-consumer": true, "x-overflow": "reject-publish"})
+	})
+}
+
+// Count looks for a queue and at how many messages are ready in it.
+func Count(conn *amqp.Connection, name string) (ready int, found bool, err error) {
+	err = onChannel(conn, func(ch *amqp.Channel) error {
+		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		ready = q.Messages
+		return err
+	})
+	if isNotFound(err) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("look for queue %q: %w", name, err)
+	}
+	return ready, true, nil
+}
+
+// unlimitedSince is the first major version in which -1 means no delivery limit. Before it a queue
+// without the argument has none, and -1 is a limit that the first return exceeds: the message is
+// lost. From it on a queue without the argument has a limit of 20.
+const unlimitedSince = 4
+
+// declareQueue makes a quorum queue without a delivery limit.
+func declareQueue(ch *amqp.Channel, name string, major int, args amqp.Table) error {
+	all := amqp.Table{"x-queue-type": "quorum"}
+	for key, v := range args {
+		all[key] = v
+	}
+	if major >= unlimitedSince {
+		all["x-delivery-limit"] = int32(-1)
+	}
+	if _, err := ch.QueueDeclare(name, true, false, false, false, all); err != nil {
+		return fmt.Errorf("declare queue %q: %w", name, err)
+	}
+	return nil
+}
+
+// oldestMinor is of 3.x: the first with dead-lettering at least once.
+const oldestMinor = 10
+
+// majorVersion is that of the broker, and refuses one that is too old or no RabbitMQ.
+func majorVersion(conn *amqp.Connection) (int, error) {
+	product, _ := conn.Properties["product"].(string)
+	version, _ := conn.Properties["version"].(string)
+	return parseVersion(product, version)
+}
+
+func parseVersion(product, version string) (major int, err error) {
+	parts := strings.SplitN(version, ".", 3)
+	if product != "RabbitMQ" || len(parts) < 2 {
+		return 0, fmt.Errorf("check broker: it is %q %q, a relay needs RabbitMQ", product, version)
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	if errMajor != nil || errMinor != nil {
+		return 0, fmt.Errorf("check broker: version %q is not understood", version)
+	}
+	if major < 3 || (major == 3 && minor < oldestMinor) {
+		return 0, fmt.Errorf("check broker: RabbitMQ is %s, a relay needs 3.%d or later", version, oldestMinor)
+	}
+	return major, nil
+}
