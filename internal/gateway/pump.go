@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	// idleBuffer is what a pump reads into while little comes, so that thousands of idle
-	// connections cost little.
+	// idleBuffer is what a pump has while nothing comes, so that thousands of idle connections
+	// cost little.
 	idleBuffer = 1 << 10
-	// busyBuffer is what it borrows while reads fill the one it has, and to gather rewritten
-	// frames in.
+	// busyBuffer is what it borrows to read into, and to gather rewritten frames in.
 	busyBuffer = 32 << 10
 	// mostSeen is the largest frame that a sieve is shown. RabbitMQ's frame-max is 128 KiB unless
 	// set; what is larger passes as it is.
@@ -57,6 +56,7 @@ type pump struct {
 	mail     *mailbox
 	done     <-chan struct{} // closed when the link ends
 	buffers  *sync.Pool      // of *[busyBuffer]byte
+	raw      *rawSource      // src, if it is a socket
 
 	buf        []byte // idle, borrowed or, for a large frame, its own
 	start, end int
@@ -78,6 +78,7 @@ type pump struct {
 func (p *pump) run() error {
 	defer p.giveBack()
 	p.buf = p.idle[:]
+	p.raw = newRawSource(p)
 	for {
 		n, err := p.fill()
 		if n > 0 {
@@ -108,22 +109,26 @@ func (p *pump) wake() error {
 }
 
 // fill reads once.
-func (p *pump) fill() (int, error) {
-	p.makeRoom()
-	n, err := p.src.Read(p.buf[p.end:])
+func (p *pump) fill() (n int, err error) {
+	if p.raw != nil {
+		n, err = p.raw.fill()
+	} else {
+		size := idleBuffer
+		if p.full {
+			size = busyBuffer
+		}
+		p.makeRoom(size)
+		n, err = p.src.Read(p.buf[p.end:])
+	}
 	p.end += n
 	p.full = p.end == len(p.buf)
 	return n, err
 }
 
-// makeRoom moves what is left to the front of a buffer that has room behind it. Memory grows with
-// what has come, not with what a frame's size promises.
-func (p *pump) makeRoom() {
+// makeRoom moves what is left to the front of a buffer of the given size, or of a larger one if it
+// does not fit. Memory grows with what has come, not with what a frame's size promises.
+func (p *pump) makeRoom(size int) {
 	left := p.buf[p.start:p.end]
-	size := idleBuffer
-	if p.full {
-		size = busyBuffer
-	}
 	for size <= len(left) {
 		size = max(2*size, busyBuffer)
 	}
