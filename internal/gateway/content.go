@@ -22,7 +22,7 @@ type content struct {
 const keepContent = 4 << 10
 
 // asksForDelay reads a header frame and reports whether the message has a header that sends it to
-// the relay. What cannot be read has none: the broker will refuse it.
+// the relay, as its binding has them. What cannot be read has none: the broker will refuse it.
 func (c *content) asksForDelay(frame []byte) bool {
 	if c.header.Decode(payload(frame)) != nil {
 		return false
@@ -36,8 +36,7 @@ func (c *content) asksForDelay(frame []byte) bool {
 	}
 	for key := range c.properties.Headers.All() {
 		switch string(key) {
-		case headers.XDelay, headers.DeliveryDelay, headers.DeliveryTime,
-			headers.DelayKey, headers.DelayCancel:
+		case headers.XDelay, headers.DeliveryDelay, headers.DeliveryTime:
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/duepost/duepost/internal/amqp"
+	"github.com/duepost/duepost/internal/relay/topology"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -15,8 +16,11 @@ type errandKind uint8
 
 const (
 	// declaring waits for declare-ok of the exchange that publishers see: the broker has checked
-	// the client's right to it. Then the topology makes the rest.
+	// the client's right to it, and that it is no other. Then the one with the bindings is declared.
 	declaring errandKind = iota
+	// declaringDue waits for declare-ok of that one: the broker has checked the client's right to
+	// it and to its alternate exchange. Then the topology makes the rest.
+	declaringDue
 	// deletingDue waits for delete-ok of the exchange that holds the bindings. Then the one that
 	// publishers see is deleted.
 	deletingDue
@@ -32,9 +36,9 @@ type errand struct {
 	kind    errandKind
 	channel uint16
 	key     exchangeKey
-	noWait  bool       // the client wants no reply
-	wanted  Exchange   // declaring
-	reason  amqp.Error // refusing
+	noWait  bool              // the client wants no reply
+	wanted  topology.Exchange // declaring, declaringDue
+	reason  amqp.Error        // refusing
 }
 
 // begin notes an errand before the broker is told, so that the reply finds it.
@@ -58,7 +62,22 @@ func (l *link) end(channel uint16) *errand {
 // resume lets the client go on with the channel of an errand that has ended.
 func (l *link) resume(channel uint16) { l.up.mail.post(letter{channel: channel, resume: true}) }
 
-// declared goes on after the broker has accepted a declaration.
+// outerDeclared goes on after the broker has accepted the exchange that publishers see.
+func (l *link) outerDeclared(e *errand) {
+	x := e.wanted
+	args, err := dueArguments(x)
+	if err != nil {
+		l.refuse(e, wire.ExchangeDeclareID, err)
+		return
+	}
+	e.kind = declaringDue
+	l.begin(e)
+	l.up.mail.post(letter{say: wire.AppendMethod(nil, e.channel, &wire.ExchangeDeclare{
+		Exchange: topology.DueExchange(x.Name), Type: x.Type, Durable: x.Durable, Arguments: args,
+	})})
+}
+
+// declared goes on after the broker has accepted both exchanges.
 func (l *link) declared(e *errand) {
 	// Also if the client leaves: what was begun is better finished.
 	l.gw.work.Go(func() {
@@ -129,6 +148,9 @@ func (l *link) replied(channel uint16, id wire.MethodID) (passes bool) {
 	case e == nil:
 		return true
 	case e.kind == declaring && id == wire.ExchangeDeclareOkID:
+		l.outerDeclared(e)
+		return false
+	case e.kind == declaringDue && id == wire.ExchangeDeclareOkID:
 		l.declared(e)
 		return false
 	case e.kind == deletingDue && id == wire.ExchangeDeleteOkID:

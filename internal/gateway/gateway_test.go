@@ -158,10 +158,10 @@ func TestRefusals(t *testing.T) {
 		}, 406, "allowed are direct"},
 		{"reserved name", func(ch *amqp091.Channel) error {
 			return declareDelayed(ch, "x.duepost", "direct")
-		}, 403, "reserved"},
+		}, 406, "the relay's own"},
 		{"name too long", func(ch *amqp091.Channel) error {
 			return declareDelayed(ch, strings.Repeat("n", 250), "direct")
-		}, 406, "250 octets"},
+		}, 406, "250 bytes"},
 		{"the broker's own reason", func(ch *amqp091.Channel) error {
 			return declareDelayed(ch, "amq.direct", "direct")
 		}, 406, "amq.direct"},

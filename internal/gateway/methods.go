@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 
+	"github.com/duepost/duepost/internal/relay/topology"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func (u *upward) declare(h head, m *wire.ExchangeDeclare) (instead []byte, passe
 		return nil, true
 	}
 	e := &errand{kind: declaring, channel: h.channel, key: exchangeKey{u.vhost, m.Exchange}, noWait: m.NoWait}
-	wanted, err := readExchange(Exchange{
+	wanted, err := readExchange(topology.Exchange{
 		Name: m.Exchange, Durable: m.Durable, AutoDelete: m.AutoDelete, Internal: m.Internal,
 	}, m.Arguments)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/duepost/duepost/internal/relay/topology"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -213,7 +214,7 @@ func FuzzPump(f *testing.F) {
 // plainTopology knows no delayed exchange.
 type plainTopology struct{}
 
-func (plainTopology) Declare(context.Context, string, Exchange) error { return nil }
+func (plainTopology) Declare(context.Context, string, topology.Exchange) error { return nil }
 
 func (plainTopology) IsDelayed(context.Context, string, string) (bool, error) { return false, nil }
 

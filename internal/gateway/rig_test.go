@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/duepost/duepost/duepostest"
+	"github.com/duepost/duepost/internal/relay/topology"
 )
 
 // fakeTopology makes delayed exchanges on a broker as the relay does, with one queue as wheel.
@@ -64,7 +65,7 @@ func (f *fakeTopology) close() {
 	}
 }
 
-func (f *fakeTopology) Declare(ctx context.Context, _ string, x Exchange) error {
+func (f *fakeTopology) Declare(ctx context.Context, _ string, x topology.Exchange) error {
 	ch, err := f.channel(ctx)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func layout() map[string][]string {
 		"internal/testbroker":     internal("requirement"),
 		"internal/relay":          with(internal("amqp", "headers", "relay/topology"), amqpClient),
 		"internal/relay/topology": with(internal("headers"), amqpClient),
-		"internal/gateway":        internal("amqp", "headers", "wire"),
+		"internal/gateway":        with(internal("amqp", "headers", "relay/topology", "wire"), amqpClient),
 		"internal/config":         {},
 		"internal/dashboard":      {},
 		"internal/httpapi":        internal("amqp", "auth", "broker", "dashboard", "definitions", "delay", "policy", "server"),
