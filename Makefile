@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle e2e conformance parity tidy lint cover demo bench overhead compare nightly
+.PHONY: help build test race fuzz oracle e2e gateway conformance parity tidy lint cover demo bench overhead compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ e2e: PACKAGES = ./e2e/...
 e2e: export DUEPOST_E2E_CHAIN = 100000
 e2e: ## the black-box suites: programs in five languages against the real binary
 	$(call tests,-count 1 -timeout 15m)
+
+gateway: PACKAGES = ./internal/gateway ./e2e/gateway
+gateway: ## the gateway, also in front of RabbitMQ 3.10, where it is installed, and 4.3
+	$(call tests,-count 1 -timeout 5m)
 
 conformance: ## the integration tests of the Go client amqp091-go against duepost serve
 	$(GO) run ./e2e/conformance
