@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle e2e gateway conformance parity tidy lint cover demo bench overhead compare nightly
+.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity tidy lint cover demo bench overhead compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 # The oracle has a module of its own, because Pebble brings dozens of others.
 oracle: ## the store against an implementation over Pebble, with random operations
 	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 5m ./...
+
+# Modules of their own, because of their drivers. Both start the servers that they need.
+databases: ## once, outbox and sweep on SQLite, PostgreSQL, MariaDB and Redis, as installed
+	cd dbtest && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 110s ./...
+	cd once/redisonce && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 110s ./...
 
 e2e: PACKAGES = ./e2e/...
 e2e: export DUEPOST_E2E_CHAIN = 100000

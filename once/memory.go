@@ -9,8 +9,12 @@ import (
 
 // NewMemory returns a store that forgets everything when the process ends.
 func NewMemory(o Options) (Store[Lease], error) {
-	return NewLeased(&memory{records: map[string]*record{}}, o)
+	return NewLeased(NewMemoryLeases(), o)
 }
+
+// NewMemoryLeases returns what is behind [NewMemory]. Stores over the same one, made by [NewLeased],
+// share their records, and must keep them equally long.
+func NewMemoryLeases() Leases { return &memory{records: map[string]*record{}} }
 
 // memory keeps leases and records in a map.
 type memory struct {

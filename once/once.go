@@ -50,10 +50,13 @@ const (
 	Skip
 )
 
+// DefaultKeep is how long keys are remembered unless [Options.Keep] says otherwise.
+const DefaultKeep = 7 * 24 * time.Hour
+
 // Options are the settings of a store.
 type Options struct {
-	// Keep is how long keys are remembered, counted from when the work was done. Default 7
-	// days. It must be longer than a message can take to come a second time: retries, time in
+	// Keep is how long keys are remembered, counted from when the work was done. Default
+	// [DefaultKeep], 7 days. It must be longer than a message can take to come a second time: retries, time in
 	// a parking queue, and its own delay.
 	Keep time.Duration
 	// Duplicates says whether calls of the same key at the same time wait, the default.
@@ -66,7 +69,7 @@ type Options struct {
 // withDefaults fills in what is not set and refuses what cannot be.
 func (o Options) withDefaults(scope string) (Options, error) {
 	if o.Keep == 0 {
-		o.Keep = 7 * 24 * time.Hour
+		o.Keep = DefaultKeep
 	}
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second

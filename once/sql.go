@@ -139,6 +139,9 @@ func (s *SQL) lockMySQL(ctx context.Context, key string, work func(context.Conte
 	return s.in(ctx, tx, key, work)
 }
 
+// mysqlLock is the name of a lock: all databases of a server have the same ones.
+const mysqlLock = "MD5(CONCAT(COALESCE(DATABASE(), ''), ' ', ?))"
+
 // acquireMySQL waits a second at a time: a server does not notice soon that the one who waits
 // has gone.
 func (s *SQL) acquireMySQL(ctx context.Context, conn *sql.Conn, name string) error {
@@ -148,7 +151,7 @@ func (s *SQL) acquireMySQL(ctx context.Context, conn *sql.Conn, name string) err
 	}
 	for {
 		var got sql.NullInt64
-		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", name, wait).Scan(&got); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+mysqlLock+", ?)", name, wait).Scan(&got); err != nil {
 			return fmt.Errorf("lock key: %w", err)
 		}
 		if got.Int64 == 1 {
@@ -164,7 +167,9 @@ func (s *SQL) acquireMySQL(ctx context.Context, conn *sql.Conn, name string) err
 func releaseMySQL(ctx context.Context, conn *sql.Conn, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if _, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", name); err != nil {
+	var released sql.NullInt64
+	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK("+mysqlLock+")", name).Scan(&released)
+	if err != nil || released.Int64 != 1 {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 }

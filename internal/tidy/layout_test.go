@@ -58,6 +58,8 @@ func layout() map[string][]string {
 		"internal/load":           with(internal("amqp", "headers"), amqpClient, hdr),
 		"internal/demo":           with(internal("config", "daemon"), amqpClient),
 		"internal/testbroker":     internal("requirement"),
+		"internal/testdatabase":   internal("requirement"),
+		"internal/oncetest":       {"once"},
 		"internal/relay":          with(internal("amqp", "headers", "relay/topology"), amqpClient),
 		"internal/relay/topology": with(internal("headers"), amqpClient),
 		"internal/gateway":        with(internal("amqp", "headers", "relay/topology", "wire"), amqpClient),
