@@ -5,13 +5,19 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/duepost/duepost"
 	"github.com/duepost/duepost/dialect"
 	"github.com/duepost/duepost/internal/oncetest"
 	"github.com/duepost/duepost/once"
+	"github.com/duepost/duepost/outbox"
 )
 
 // onceBench is a database in which all stores are those of one handler. On SQLite they are one
@@ -150,7 +156,7 @@ func testPurgeRecords(t *testing.T, e *engine) {
 // The connection goes after the work and before the commit.
 func testKilledWhileWorking(t *testing.T, e *engine) {
 	if e.server == nil {
-		return // a process that dies with SQLite is testProcessDies
+		return // SQLite has no connections to kill; TestSQLiteProcessDies has what there is
 	}
 	db := e.open(t)
 	must(t, db, "INSERT INTO orders VALUES ('17', 'unpaid', 0, 0)")
@@ -228,6 +234,68 @@ func crashes(t *testing.T, e *engine) {
 		}
 		wantNumber(t, db, 1, "SELECT closed FROM orders")
 	})
+	t.Run("a relay outlives the server", func(t *testing.T) {
+		db := e.open(t)
+		box := newOutbox(t, e, db, outbox.Options{Interval: 10 * time.Millisecond})
+		p := fakePublisher{told: make(chan duepost.Message)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- box.Relay(ctx, &p) }()
+		add(t, db, box, body("before"))
+		<-p.told
+		e.server.Kill(t)
+		if _, err := box.Stats(t.Context()); err == nil {
+			t.Error("while the server is down: got nil, want an error")
+		}
+		e.server.Start(t)
+		if err := retry(t, func() error { return db.PingContext(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+		add(t, db, box, body("after"))
+		for m := range p.told {
+			if string(m.Body) == "after" { // the first may come again: its mark was lost
+				break
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("relay: %v", err)
+		}
+	})
+}
+
+// dyingVariable names the database in a process that is to die at its work.
+const dyingVariable = "DUEPOST_TEST_DYING"
+
+// A process is killed after the work and before the commit.
+func TestSQLiteProcessDies(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv(dyingVariable); dir != "" {
+		e := &engine{dialect: dialect.SQLite, dir: dir}
+		err := once.Do(t.Context(), newStore(t, e, e.connect(t, "test1"), "close", once.Options{}), "17",
+			func(ctx context.Context, tx *sql.Tx) error {
+				if err := closeOrder("17")(ctx, tx); err != nil {
+					return err
+				}
+				return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			})
+		t.Fatalf("still here: %v", err)
+	}
+	e := &engine{dialect: dialect.SQLite, dir: t.TempDir()}
+	db := e.open(t)
+	must(t, db, "INSERT INTO orders VALUES ('17', 'unpaid', 0, 0)")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSQLiteProcessDies$")
+	cmd.Env = append(os.Environ(), dyingVariable+"="+e.dir)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("process that dies: %v\n%s", err, out)
+	}
+	wantNumber(t, db, 0, "SELECT closed FROM orders")
+	for range 2 {
+		if err := once.Do(t.Context(), newStore(t, e, db, "close", once.Options{}), "17", closeOrder("17")); err != nil {
+			t.Errorf("the message comes again: %v", err)
+		}
+	}
+	wantNumber(t, db, 1, "SELECT closed FROM orders")
 }
 
 // retry tries until a server that starts takes queries.

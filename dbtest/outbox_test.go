@@ -27,6 +27,7 @@ func testOutbox(t *testing.T, e *engine) {
 		"keys keep their order":                 testKeyLane,
 		"killed between publish and mark":       testKilledBeforeMark,
 		"a slow relay does not undo a mark":     testSlowRelay,
+		"a confirm is marked when all ends":     testMarkedAtTheEnd,
 		"a broker that is away parks nothing":   testBrokerAway,
 		"a poisoned message is parked":          testPark,
 		"what is hopeless is parked at once":    testHopeless,
@@ -383,6 +384,19 @@ func testSlowRelay(t *testing.T, e *engine) {
 		}
 		wantNumber(t, db, 1, "SELECT COUNT(*) FROM duepost_outbox WHERE state = 0")
 	}
+}
+
+// The context ends when the broker has just confirmed.
+func testMarkedAtTheEnd(t *testing.T, e *engine) {
+	db := e.open(t)
+	box := newOutbox(t, e, db, outbox.Options{})
+	add(t, db, box, body("x"))
+	ctx, cancel := context.WithCancel(t.Context())
+	p := fakePublisher{fail: func(duepost.Message) error { cancel(); return nil }}
+	if _, err := box.RelayOnce(ctx, &p); err != nil {
+		t.Errorf("relay: %v", err)
+	}
+	wantNumber(t, db, 1, "SELECT COUNT(*) FROM duepost_outbox WHERE state = 1")
 }
 
 func testBrokerAway(t *testing.T, e *engine) {

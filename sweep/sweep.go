@@ -32,7 +32,7 @@ type Options struct {
 	// the columns of Where, then Due, then ID makes a page cheap.
 	Due string
 	// Where is a condition for the rows whose work is not done, such as status = 'unpaid'.
-	// Empty takes all rows.
+	// Empty takes all rows. It has no arguments, so no ? outside of quotes.
 	Where string
 	// Bound is an instant as the column Due is compared with it. Default: as it is, in UTC,
 	// which suits columns of the database's own type for instants. For whole milliseconds, and on
