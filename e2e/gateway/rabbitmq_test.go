@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net"
 	"strings"
@@ -60,12 +59,10 @@ type rig struct {
 // serve starts a gateway in front of b.
 func serve(t *testing.T, b *testbroker.Broker) (addr string) {
 	t.Helper()
-	made := gateway.NewBrokered(func(vhost string) (*amqp.Connection, error) {
-		return amqp.DialConfig(b.URL(), amqp.Config{Vhost: vhost, Locale: "en_US"})
-	})
-	g, err := gateway.New(gateway.Config{Topology: made, Dial: func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", b.AMQPAddr)
-	}})
+	upstream, err := gateway.NewUpstream([]string{b.URL()}, nil)
+	must(t, err)
+	made := gateway.NewBrokered(upstream.Connect)
+	g, err := gateway.New(gateway.Config{Topology: made, Dial: upstream.Dial})
 	must(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

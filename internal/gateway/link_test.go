@@ -30,6 +30,11 @@ type scripted struct {
 // newScripted starts one; between gateway and broker there is a real socket.
 func newScripted(t testing.TB) *scripted {
 	t.Helper()
+	return newScriptedConfig(t, Config{})
+}
+
+func newScriptedConfig(t testing.TB, cfg Config) *scripted {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { ln.Close() })
@@ -43,9 +48,12 @@ func newScripted(t testing.TB) *scripted {
 			s.brokers <- conn
 		}
 	}()
-	s.rig = serve(t, &fakeTopology{}, func(ctx context.Context) (net.Conn, error) {
+	topology := &fakeTopology{}
+	cfg.Topology = topology
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
-	})
+	}
+	s.rig = serveConfig(t, topology, cfg)
 	return s
 }
 
@@ -239,8 +247,7 @@ func TestHeaderThatWouldNotFitPassesAsItIs(t *testing.T) {
 
 func TestLimitOfConnections(t *testing.T) {
 	t.Parallel()
-	s := newScripted(t)
-	s.cfg.MaxConnections = 1
+	s := newScriptedConfig(t, Config{MaxConnections: 1})
 	client, _ := s.connect(t, wire.ProtocolHeader)
 	second, err := net.Dial("tcp", s.addr)
 	must(t, err)

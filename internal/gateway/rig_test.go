@@ -145,7 +145,12 @@ func newRigAt(t testing.TB, url string) *rig {
 // serve starts a gateway that dials as given.
 func serve(t testing.TB, topology *fakeTopology, dial func(context.Context) (net.Conn, error)) *rig {
 	t.Helper()
-	g, err := New(Config{Dial: dial, Topology: topology})
+	return serveConfig(t, topology, Config{Dial: dial, Topology: topology})
+}
+
+func serveConfig(t testing.TB, topology *fakeTopology, cfg Config) *rig {
+	t.Helper()
+	g, err := New(cfg)
 	must(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
