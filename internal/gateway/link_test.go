@@ -322,3 +322,23 @@ func TestTLSOnBothSides(t *testing.T) {
 	}
 	must(t, conn.Close())
 }
+
+func TestHeldChannelIsReadUpToALimit(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	s.topology.set(errors.New("no answer"), make(chan struct{}))
+	client, _ := s.connect(t, wire.ProtocolHeader)
+	_, err := client.Write(wire.AppendMethod(nil, 1, &wire.QueueBind{Queue: "q", Exchange: "x"}))
+	must(t, err)
+	must(t, client.SetWriteDeadline(time.Now().Add(500*time.Millisecond)))
+	frame := wire.AppendFrame(nil, wire.FrameBody, 1, make([]byte, 32<<10))
+	for sent := 0; sent < 64<<20; {
+		n, err := client.Write(frame)
+		sent += n
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		must(t, err)
+	}
+	t.Error("64 MiB were read of a channel that waits")
+}
