@@ -74,11 +74,8 @@ func (s *Sweep) explainPostgres(ctx context.Context, text string, args []any) (s
 	return compact(plan), s.postgresUsesIndex(roots[0].Plan), nil
 }
 
-// postgresUsesIndex looks through a tree of steps. A sort would read all that is due for a page.
+// postgresUsesIndex looks through a tree of steps for one that finds its place by Due.
 func (s *Sweep) postgresUsesIndex(step map[string]any) bool {
-	if kind, _ := step["Node Type"].(string); kind == "Sort" {
-		return false
-	}
 	if cond, _ := step["Index Cond"].(string); strings.Contains(cond, lastName(s.o.Due)) {
 		return true
 	}
@@ -92,8 +89,8 @@ func (s *Sweep) postgresUsesIndex(step map[string]any) bool {
 }
 
 // explainMySQL looks at the columns of the table that EXPLAIN returns: how rows are found, by
-// which of the indexes that would do, and whether they must be sorted. For a small table the whole of
-// it is read although there is an index, so the optimizer is told that it may not.
+// which of the indexes that would do, and whether they must be sorted. The bound that is asked
+// about finds next to nothing, so that an index is worth while in a small table, too.
 func (s *Sweep) explainMySQL(ctx context.Context, text string, args []any) (string, bool, error) {
 	facts, err := explained(s.db.QueryContext(ctx, "EXPLAIN "+text, args...))
 	if err != nil || len(facts) == 0 {

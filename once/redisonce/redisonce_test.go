@@ -51,6 +51,7 @@ func TestRedis(t *testing.T) {
 		"a lease is renewed":                  testRenew,
 		"records are kept as long as asked":   testKeep,
 		"one that lost its lease is told":     testLost,
+		"a successor keeps its lease":         testSuccessor,
 		"what failed leaves no key for ever":  testFailedKey,
 		"settings that cannot be are refused": testRefused,
 	} {
@@ -140,6 +141,38 @@ func testLost(t *testing.T, b bench) {
 	})
 	if !errors.Is(err, once.ErrLeaseLost) {
 		t.Errorf("got %v, want ErrLeaseLost", err)
+	}
+}
+
+// The one who was held up ends while his successor is at work, and must not end that one's lease.
+func testSuccessor(t *testing.T, b bench) {
+	s := b.Store(t, once.Options{})
+	goOn, second := make(chan struct{}), make(chan error, 1)
+	err := once.Do(t.Context(), s, "k", func(ctx context.Context, _ once.Lease) error {
+		if err := b.client.HSet(ctx, b.key(t), "until", 0).Err(); err != nil {
+			return err
+		}
+		began := make(chan struct{})
+		go func() {
+			second <- once.Do(context.WithoutCancel(ctx), s, "k", func(context.Context, once.Lease) error {
+				close(began)
+				<-goOn
+				return nil
+			})
+		}()
+		<-began
+		return nil
+	})
+	if !errors.Is(err, once.ErrLeaseLost) {
+		t.Errorf("the one held up: got %v, want ErrLeaseLost", err)
+	}
+	skip := b.Store(t, once.Options{Duplicates: once.Skip})
+	if err := once.Do(t.Context(), skip, "k", done); !errors.Is(err, once.ErrBusy) {
+		t.Errorf("a third: got %v, want ErrBusy", err)
+	}
+	close(goOn)
+	if err := <-second; err != nil {
+		t.Errorf("the successor: %v", err)
 	}
 }
 
