@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity tidy lint cover demo bench overhead compare nightly
+.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay tidy lint cover demo bench overhead compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,11 @@ conformance: ## the integration tests of the Go client amqp091-go against duepos
 
 parity: ## each rule on Duepost and on RabbitMQ 3.10, where it is installed, and 4.3: one table
 	$(GO) run ./parity
+
+relay: PACKAGES = ./internal/relay
+relay: ## the relay against RabbitMQ 3.10, where it is installed, and 4.3
+	$(GO) vet -tags relay $(PACKAGES)
+	$(call tests,-tags relay -count 1 -timeout 4m)
 
 tidy: ## the house rules; prints the longest files and functions
 	$(GO) test -count 1 ./internal/tidy

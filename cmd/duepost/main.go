@@ -19,6 +19,7 @@ import (
 type cli struct {
 	Serve       serveCmd       `cmd:"" help:"Run the broker until SIGTERM or SIGINT."`
 	Demo        demoCmd        `cmd:"" help:"Show delayed messages, and a crash they survive, in about 15 seconds."`
+	Relay       relayCmd       `cmd:"" help:"Delayed exchanges on RabbitMQ itself."`
 	Publish     publishCmd     `cmd:"" help:"Publish messages, now or delayed, to any AMQP 0-9-1 broker."`
 	Consume     consumeCmd     `cmd:"" help:"Print the messages of a queue, with how late each one came."`
 	Bench       benchCmd       `cmd:"" help:"Load any AMQP 0-9-1 broker and print one JSON line per result."`

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/duepost/duepost/internal/relay"
+	"github.com/duepost/duepost/internal/relay/topology"
+)
+
+// relayCmd is delayed exchanges on RabbitMQ.
+type relayCmd struct {
+	RabbitMQ string `name:"rabbitmq" default:"amqp://guest:guest@127.0.0.1:5672/" help:"The RabbitMQ, 3.10 or later, with the virtual host."`
+
+	Run      relayRunCmd      `cmd:"" default:"withargs" help:"Hand on delayed messages until SIGTERM or SIGINT. Several may run."`
+	Exchange relayExchangeCmd `cmd:"" help:"Declare and delete delayed exchanges."`
+	Status   relayStatusCmd   `cmd:"" help:"Count what waits."`
+}
+
+// dial connects for a short errand.
+func (c *relayCmd) dial() (*amqp.Connection, error) {
+	return brokerURL{c.RabbitMQ}.dial("relay")
+}
+
+// relayRunCmd is the relay itself.
+type relayRunCmd struct{}
+
+// Run hands on messages until the context ends.
+func (*relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
+	// The first connection is tried here: it tells a wrong URL or password with a hint.
+	conn, err := in.dial()
+	if err != nil {
+		return err
+	}
+	if err := conn.CloseDeadline(time.Now().Add(dialTimeout)); err != nil {
+		return fmt.Errorf("start relay: %w", err)
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	if err := relay.New(relay.Config{URL: in.RabbitMQ, Log: log}).Run(ctx); err != nil {
+		return fmt.Errorf("run relay: %w", err)
+	}
+	return nil
+}
+
+// relayExchangeCmd administers delayed exchanges.
+type relayExchangeCmd struct {
+	Declare relayDeclareCmd `cmd:"" help:"Declare a delayed exchange. Doing it again changes nothing."`
+	Delete  relayDeleteCmd  `cmd:"" help:"Delete a delayed exchange with its bindings. What waits for it is parked when it is due."`
+}
+
+type relayDeclareCmd struct {
+	Name      string `arg:"" help:"Its name, to which clients publish. They bind queues to NAME.duepost."`
+	Type      string `name:"type" enum:"direct,topic,fanout,headers" default:"direct" help:"How its bindings are read: direct, topic, fanout or headers."`
+	Alternate string `name:"alternate-exchange" placeholder:"NAME" help:"Where what nobody takes goes when it is due."`
+}
+
+// Run declares the exchange.
+func (c *relayDeclareCmd) Run(p process, in *relayCmd) error {
+	conn, err := in.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // all was answered
+	x := topology.Exchange{Name: c.Name, Type: c.Type, Durable: true, Alternate: c.Alternate}
+	if err := topology.DeclareExchange(conn, x); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "declared delayed exchange %q; bind queues to %q\n", c.Name, topology.DueExchange(c.Name))
+	return nil
+}
+
+type relayDeleteCmd struct {
+	Name string `arg:"" help:"Its name."`
+}
+
+// Run deletes the exchange.
+func (c *relayDeleteCmd) Run(p process, in *relayCmd) error {
+	conn, err := in.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // all was answered
+	switch found, err := topology.IsDelayed(conn, c.Name); {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("delete exchange: there is no delayed exchange %q", c.Name)
+	}
+	if err := topology.DeleteExchange(conn, c.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "deleted delayed exchange %q\n", c.Name)
+	return nil
+}
+
+type relayStatusCmd struct{}
+
+// Run counts what waits.
+func (*relayStatusCmd) Run(p process, in *relayCmd) error {
+	conn, err := in.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // all was answered
+	pending, err := topology.CountPending(conn)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "intake %d\nrescue %d\nparked %d\n", pending.Intake, pending.Rescue, pending.Parked)
+	for level, n := range pending.Wheel {
+		fmt.Fprintf(p.stdout, "wheel level %d: %d\n", level, n)
+	}
+	fmt.Fprintln(p.stdout, "what a relay holds at the moment, most of level 0, is not counted")
+	return nil
+}

@@ -1,0 +1,119 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a relay needs.
+type Config struct {
+	// URL is that of a RabbitMQ and a virtual host in it, amqp:// or amqps://. The user needs
+	// configure, write and read on the names that begin with "duepost.", and write on those of the
+	// delayed exchanges with ".duepost" behind.
+	URL string
+	// Log is nil for none.
+	Log *slog.Logger
+	// Ready, if not nil, gets a value, if there is room for it, whenever a session begins to work.
+	Ready chan<- struct{}
+}
+
+// Stats are what a relay has done since it was made.
+type Stats struct {
+	Moved, Released, Parked atomic.Uint64 // messages
+	Sessions                atomic.Uint64 // connections that came to work
+}
+
+// Relay hands on delayed messages in one virtual host.
+type Relay struct {
+	cfg   Config
+	log   *slog.Logger
+	name  string // tells the ids of this relay from those of others
+	ids   atomic.Uint64
+	stats Stats
+}
+
+// New makes a relay. It does nothing before Run.
+func New(cfg Config) *Relay {
+	r := &Relay{cfg: cfg, log: cfg.Log}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.log = r.log.With("part", "relay")
+	var random [8]byte
+	rand.Read(random[:]) // never fails, by its documentation
+	r.name = hex.EncodeToString(random[:])
+	return r
+}
+
+// Stats returns the counters. They may be read at any time.
+func (r *Relay) Stats() *Stats { return &r.stats }
+
+// Times between two connections, from the first fault on.
+const (
+	firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
+)
+
+// Run works until ctx ends, and begins anew after every fault. The error is that of the first
+// connection if RabbitMQ refuses what the relay needs: that needs somebody's hand. Afterwards a
+// refusal is logged like any fault, for what was granted once may be granted again.
+func (r *Relay) Run(ctx context.Context) error {
+	pause := firstPause
+	for first := true; ; first = false {
+		before := r.stats.Sessions.Load()
+		err := r.once(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case first && r.stats.Sessions.Load() == 0 && err != nil && isRefusal(err):
+			return err
+		}
+		if r.stats.Sessions.Load() > before {
+			pause = firstPause
+		}
+		r.log.Warn("relay interrupted", "err", err, "retry_in", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// once works until the first fault.
+func (r *Relay) once(ctx context.Context) error {
+	s, err := newSession(r)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// signal tells that a session has begun to work.
+func (r *Relay) signal() {
+	r.stats.Sessions.Add(1)
+	select {
+	case r.cfg.Ready <- struct{}{}:
+	default:
+	}
+}
+
+// newID names a message.
+func (r *Relay) newID() string { return r.name + "-" + strconv.FormatUint(r.ids.Add(1), 10) }
+
+// count notes what was done with a message.
+func (r *Relay) count(it *item) {
+	switch it.to {
+	case wheel:
+		r.stats.Moved.Add(1)
+	case release:
+		r.stats.Released.Add(1)
+	case parking:
+		r.stats.Parked.Add(1)
+	}
+}

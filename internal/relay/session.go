@@ -1,0 +1,318 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/duepost/duepost/internal/relay/topology"
+)
+
+const (
+	// heartbeat decides how long a relay whose machine vanished keeps its messages: RabbitMQ
+	// notices after two of them. A process that dies is noticed at once.
+	heartbeat   = 3 * time.Second
+	dialTimeout = 5 * time.Second
+)
+
+const (
+	// slotPrefetch bounds what is held of one slot of the finest level, and so, times ring, what a
+	// relay holds in all. What exceeds it is let in as the first is released.
+	slotPrefetch = 4000
+	// intakePrefetch and window keep what is on its way short: acknowledging something costs
+	// RabbitMQ more the more is open.
+	intakePrefetch = 1000
+	window         = 1000
+)
+
+// session is a relay from one connection to the next fault. Publishing has a connection of its own:
+// RabbitMQ stops reading from one that publishes while it is short of memory or disk, and
+// acknowledgements must get through.
+type session struct {
+	r                     *Relay
+	user                  string
+	impersonates          bool
+	consuming, publishing *amqp.Connection
+
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex      // guards what follows
+	queues    map[string]bool // of the wheel, known to be there
+	exchanges map[string]bool // known to be there
+}
+
+// newSession connects.
+func newSession(r *Relay) (*session, error) {
+	uri, err := amqp.ParseURI(r.cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read URL: %w", err)
+	}
+	s := &session{r: r, user: uri.Username, queues: map[string]bool{}, exchanges: map[string]bool{}}
+	if s.consuming, err = dial(r.cfg.URL, "duepost relay"); err != nil {
+		return nil, err
+	}
+	if s.publishing, err = dial(r.cfg.URL, "duepost relay, publishing"); err != nil {
+		return nil, errors.Join(err, s.consuming.Close())
+	}
+	return s, nil
+}
+
+// dial connects to a RabbitMQ as a relay does.
+func dial(url, name string) (*amqp.Connection, error) {
+	props := amqp.NewConnectionProperties()
+	props.SetClientConnectionName(name)
+	conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: heartbeat, Properties: props,
+		Dial: amqp.DefaultDial(dialTimeout)})
+	if err != nil {
+		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
+	}
+	return conn, nil
+}
+
+func (s *session) now() int64 { return time.Now().UnixMilli() }
+
+// start runs f; its error ends the session.
+func (s *session) start(f func() error) {
+	s.work.Go(func() {
+		if err := f(); err != nil {
+			s.cancel(err)
+		}
+	})
+}
+
+// run works until ctx ends or something fails, which it returns.
+//
+//  1. What all delayed exchanges share is declared.
+//  2. The finest level is consumed, all of it: what is overdue there goes out first.
+//  3. All slots above are looked at, whatever their time: this relay does not know which have passed
+//     while there was none.
+//  4. Then come the intake and the rescue.
+func (s *session) run(ctx context.Context) error {
+	ctx, s.cancel = context.WithCancelCause(ctx)
+	begun := s.begin(ctx)
+	if begun != nil {
+		s.cancel(begun)
+	} else {
+		s.r.log.Info("relay at work", "user", s.user, "impersonator", s.impersonates)
+		s.r.signal()
+		<-ctx.Done()
+	}
+	s.hangUp(ctx)
+	if hasFailed(ctx) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// hasFailed reports whether a session has ended by itself and not on demand.
+func hasFailed(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled)
+}
+
+// hangUp lets the workers finish, unless something failed, and closes the connections.
+func (s *session) hangUp(ctx context.Context) {
+	failed := hasFailed(ctx)
+	if !failed {
+		s.work.Wait()
+	}
+	for _, conn := range []*amqp.Connection{s.publishing, s.consuming} {
+		if err := conn.CloseDeadline(time.Now().Add(farewell)); err != nil && !failed {
+			s.r.log.Warn("connection not closed in order", "err", err)
+		}
+	}
+	s.work.Wait()
+}
+
+func (s *session) begin(ctx context.Context) error {
+	for _, conn := range []*amqp.Connection{s.consuming, s.publishing} {
+		s.watch(ctx, conn)
+	}
+	if err := topology.DeclareShared(s.publishing); err != nil {
+		return err
+	}
+	var err error
+	if s.impersonates, err = canImpersonate(s.publishing, s.user); err != nil {
+		return err
+	}
+	if err := s.beginNear(ctx); err != nil {
+		return err
+	}
+	if err := s.beginTurning(ctx); err != nil {
+		return err
+	}
+	return s.beginIntake(ctx)
+}
+
+// watch ends the session when a connection ends.
+func (s *session) watch(ctx context.Context, conn *amqp.Connection) {
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	s.start(func() error {
+		select {
+		case err := <-closed:
+			return endOf("connection", err)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+}
+
+// serve runs a worker with its outlet. The outlet goes on while the worker finishes.
+func (s *session) serve(ctx context.Context, w *worker) {
+	answering, enough := context.WithCancel(context.WithoutCancel(ctx))
+	s.start(func() error { return w.outlet.run(answering) })
+	s.start(func() error {
+		defer enough()
+		return w.run(ctx)
+	})
+}
+
+// beginNear consumes the finest level.
+func (s *session) beginNear(ctx context.Context) error {
+	w, err := s.newWorker(window)
+	if err != nil {
+		return err
+	}
+	s.serve(ctx, w)
+	for number := range int64(ring) {
+		near := slot{0, number}
+		if err := s.ensure(near); err != nil {
+			return err
+		}
+		if err := w.add(ctx, &source{queue: near.queue(), read: readNear}, slotPrefetch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readNear reads what is held until it is due.
+func readNear(d amqp.Delivery, _ int64) *item {
+	it := unwrap(d)
+	it.at = it.due
+	if it.reason != "" {
+		it.at = 0
+	}
+	return it
+}
+
+// beginIntake consumes the intake and the rescue. All relays do so at the same time.
+func (s *session) beginIntake(ctx context.Context) error {
+	for queue, read := range map[string]func(amqp.Delivery, int64) *item{
+		topology.Intake: func(d amqp.Delivery, now int64) *item { return arrive(d, now, s.r.newID()) },
+		topology.Rescue: func(d amqp.Delivery, now int64) *item { return arrive(rescued(d), now, s.r.newID()) },
+	} {
+		w, err := s.newWorker(window)
+		if err != nil {
+			return err
+		}
+		s.serve(ctx, w)
+		if err := w.add(ctx, &source{queue: queue, read: read}, intakePrefetch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensure makes the queue of a slot if it is not known to be there.
+func (s *session) ensure(at slot) error {
+	name := at.queue()
+	s.mu.Lock()
+	known := s.queues[name]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := topology.DeclareWheelQueue(s.publishing, name); err != nil {
+		return err
+	}
+	s.know(name)
+	return nil
+}
+
+// know notes that a queue of the wheel is there.
+func (s *session) know(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queues[name] = true
+}
+
+// forgetQueues takes nothing for granted any more.
+func (s *session) forgetQueues() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.queues)
+}
+
+// obstacle says why a message cannot be released, empty for no reason. It is asked before, because
+// RabbitMQ answers with the end of the channel, and of all that is on its way there.
+func (s *session) obstacle(it *item) (string, error) {
+	if fault := it.faultOf(s.user, s.impersonates); fault != "" {
+		return fault, nil
+	}
+	name := it.dueExchange()
+	s.mu.Lock()
+	known := s.exchanges[name]
+	s.mu.Unlock()
+	if known {
+		return "", nil
+	}
+	found, err := topology.HasExchange(s.publishing, name)
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return fmt.Sprintf("there is no exchange %q", name), nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exchanges[name] = true
+	return "", nil
+}
+
+// canImpersonate tries whether RabbitMQ takes a message with a user-id that is not that of the
+// connection: the user needs the tag impersonator. Nobody gets the message. [rmq user-id]
+func canImpersonate(conn *amqp.Connection, user string) (bool, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return false, fmt.Errorf("open channel: %w", err)
+	}
+	defer ch.Close() // RabbitMQ has closed it where the answer is no
+	if err := ch.Confirm(false); err != nil {
+		return false, fmt.Errorf("select confirms: %w", err)
+	}
+	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
+	confirm, err := ch.PublishWithDeferredConfirm("", topology.Prefix+"nobody", false, false,
+		amqp.Publishing{UserId: user + "-probe"})
+	if err != nil {
+		return false, fmt.Errorf("probe user-id: %w", err)
+	}
+	select {
+	case <-confirm.Done():
+		if confirm.Acked() {
+			return true, nil
+		}
+	case err := <-closed:
+		if err != nil && err.Code == amqp.PreconditionFailed {
+			return false, nil
+		}
+		return false, endOf("probe of user-id", err)
+	}
+	if err := <-closed; err != nil && err.Code != amqp.PreconditionFailed {
+		return false, endOf("probe of user-id", err)
+	}
+	return false, nil
+}
+
+// isRefusal reports whether trying again is of no use until somebody does something.
+func isRefusal(err error) bool {
+	var said *amqp.Error
+	var netErr net.Error
+	return errors.As(err, &said) && !errors.As(err, &netErr) &&
+		(said.Code == amqp.AccessRefused || said.Code == amqp.NotAllowed || said.Code == amqp.PreconditionFailed)
+}

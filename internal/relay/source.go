@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// source is a queue that a worker consumes, on a channel of its own: what RabbitMQ keeps of
+// deliveries that are open is by channel, and closing one must not touch the others.
+//
+// settling, heard and ended are the worker's; the rest does not change once it is open.
+type source struct {
+	queue    string
+	read     func(d amqp.Delivery, nowMillis int64) *item
+	finite   bool // it is left when it is empty, or when the time of its slot is to come
+	level    int  // of a finite source
+	ch       *amqp.Channel
+	settling settling
+	heard    int64 // when something came last, in milliseconds since 1970
+	ended    bool  // the worker wants no more of it
+}
+
+// arrival is a delivery, or the end of a source.
+type arrival struct {
+	from     *source
+	delivery amqp.Delivery
+	end      error
+}
+
+// maxPrefetch is what fits into basic.qos and is not taken for something else. RabbitMQ reads 0 as
+// its own limit, and the client library makes 0 of what is too much.
+const maxPrefetch = 65535
+
+// open begins to consume.
+func (s *source) open(conn *amqp.Connection, prefetch int) (<-chan amqp.Delivery, error) {
+	if prefetch < 1 || prefetch > maxPrefetch {
+		return nil, fmt.Errorf("consume queue %q: prefetch is %d, allowed are 1 to %d", s.queue, prefetch, maxPrefetch)
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open channel: %w", err)
+	}
+	s.ch = ch
+	if err := ch.Qos(prefetch, 0, false); err != nil {
+		return nil, fmt.Errorf("set prefetch: %w", err)
+	}
+	deliveries, err := ch.Consume(s.queue, "", false, false, false, false, nil)
+	if err != nil {
+		return nil, fmt.Errorf("consume queue %q: %w", s.queue, err)
+	}
+	return deliveries, nil
+}
+
+// forward passes on what comes until the channel or ctx ends.
+func (s *source) forward(ctx context.Context, deliveries <-chan amqp.Delivery, to chan<- arrival) {
+	for more := true; more; {
+		next := arrival{from: s}
+		select {
+		case next.delivery, more = <-deliveries:
+		case <-ctx.Done():
+			return
+		}
+		if !more {
+			next.end = fmt.Errorf("consume queue %q: RabbitMQ ended it", s.queue)
+		}
+		select {
+		case to <- next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell acknowledges what is done.
+func (s *source) tell(nowMillis int64) error {
+	if tag, ok := s.settling.upTo(); ok {
+		if err := s.ch.Ack(tag, true); err != nil {
+			return fmt.Errorf("acknowledge in queue %q: %w", s.queue, err)
+		}
+	}
+	for _, tag := range s.settling.singles(nowMillis) {
+		if err := s.ch.Ack(tag, false); err != nil {
+			return fmt.Errorf("acknowledge in queue %q: %w", s.queue, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/duepost/duepost/internal/relay/topology"
+)
+
+const (
+	// turnEvery is how often the slots are looked at whose time comes or has just passed, sweepEvery
+	// how often all are: another relay may have died with what it held of one that passed long ago.
+	turnEvery  = time.Second
+	sweepEvery = time.Minute
+)
+
+// beginTurning moves messages down from the slots above the finest.
+func (s *session) beginTurning(ctx context.Context) error {
+	w, err := s.newWorker(window)
+	if err != nil {
+		return err
+	}
+	s.serve(ctx, w)
+	if err := s.sweep(ctx, w); err != nil {
+		return err
+	}
+	s.start(func() error { return s.turn(ctx, w) })
+	return nil
+}
+
+// turn looks at slots as their time comes.
+func (s *session) turn(ctx context.Context, w *worker) error {
+	turn, sweep := time.NewTicker(turnEvery), time.NewTicker(sweepEvery)
+	defer turn.Stop()
+	defer sweep.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-turn.C:
+			err = s.look(ctx, w, turning(s.now()))
+		case <-sweep.C:
+			err = s.sweep(ctx, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// turning are the slots above the finest that are open at an instant, or will be if they are not
+// empty by then: the one whose time comes and those before it whose queues are not used again yet.
+func turning(nowMillis int64) (all []slot) {
+	for level, width := range widths() {
+		if level == 0 {
+			continue
+		}
+		newest := (nowMillis + lead.Milliseconds()) / width
+		for number := newest - (ring - farthest - 1); number <= newest; number++ {
+			all = append(all, slot{level, number})
+		}
+	}
+	return all
+}
+
+// sweep looks at all slots above the finest. Which round of the ring a message belongs to its
+// header says: what is first in a queue was put there first.
+func (s *session) sweep(ctx context.Context, w *worker) error {
+	var all []slot
+	for level := range widths() {
+		for number := range int64(ring) {
+			if level > 0 {
+				all = append(all, slot{level, number})
+			}
+		}
+	}
+	return s.look(ctx, w, all)
+}
+
+// look opens those that have messages.
+func (s *session) look(ctx context.Context, w *worker, slots []slot) error {
+	for _, at := range slots {
+		ready, found, err := topology.Count(s.consuming, at.queue())
+		if err != nil {
+			return err
+		}
+		if found {
+			s.know(at.queue())
+		}
+		if ready == 0 {
+			continue
+		}
+		select {
+		case w.orders <- &source{queue: at.queue(), read: readTurning, finite: true, level: at.level}:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// readTurning reads what is moved down at once.
+func readTurning(d amqp.Delivery, nowMillis int64) *item {
+	it := unwrap(d)
+	it.at = nowMillis
+	return it
+}

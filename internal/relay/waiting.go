@@ -1,0 +1,47 @@
+package relay
+
+import "container/heap"
+
+// waiting is the messages that a worker has and that are not on their way, by the instant at which
+// they may go. Of two with the same instant the one that came first goes first.
+type waiting struct{ items itemHeap }
+
+func (w *waiting) len() int { return len(w.items) }
+
+func (w *waiting) add(it *item) { heap.Push(&w.items, it) }
+
+// next returns the earliest instant, in milliseconds; only if there is one.
+func (w *waiting) next() (atMillis int64, ok bool) {
+	if len(w.items) == 0 {
+		return 0, false
+	}
+	return w.items[0].at, true
+}
+
+// take returns the first message whose instant has come, nil if there is none.
+func (w *waiting) take(nowMillis int64) *item {
+	if at, ok := w.next(); !ok || at > nowMillis {
+		return nil
+	}
+	return heap.Pop(&w.items).(*item)
+}
+
+// itemHeap is for container/heap.
+type itemHeap []*item
+
+func (h itemHeap) Len() int { return len(h) }
+func (h itemHeap) Less(i, j int) bool {
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
+	}
+	return h[i].came < h[j].came
+}
+func (h itemHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *itemHeap) Push(x any)   { *h = append(*h, x.(*item)) }
+func (h *itemHeap) Pop() any {
+	last := len(*h) - 1
+	it := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return it
+}

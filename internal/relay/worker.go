@@ -1,0 +1,278 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/duepost/duepost/internal/relay/topology"
+)
+
+const (
+	// longestSleep bounds how long a worker trusts its timer: the wall clock may be set meanwhile.
+	longestSleep = time.Second
+	// firstRetry and longestRetry are how long a refused message waits for its next try.
+	firstRetry, longestRetry = 50 * time.Millisecond, 5 * time.Second
+	// farewell is how long a worker that is stopped waits for what is on its way.
+	farewell = 2 * time.Second
+	// quiet is how long nothing has come from a finite source before it is asked whether it is empty.
+	quiet = time.Second
+	// drainPrefetch is for finite sources, which are moved on at once.
+	drainPrefetch = 500
+)
+
+// worker hands on the messages of its sources: holds each until it may go, publishes it, and
+// acknowledges it when it was taken. Everything but arrivals happens on the goroutine of run.
+type worker struct {
+	s      *session
+	outlet *outlet
+	in     chan arrival
+	orders chan *source // finite sources to open
+
+	waiting  waiting
+	came     uint64
+	underway int
+	window   int
+	dirty    map[*source]bool   // sources with something to acknowledge
+	open     map[string]*source // finite sources, by queue
+}
+
+// newWorker makes a worker with at most window messages on their way.
+func (s *session) newWorker(window int) (*worker, error) {
+	outlet, err := newOutlet(s.publishing, window)
+	if err != nil {
+		return nil, err
+	}
+	return &worker{
+		s: s, outlet: outlet, window: window, in: make(chan arrival),
+		orders: make(chan *source), open: map[string]*source{}, dirty: map[*source]bool{},
+	}, nil
+}
+
+// add begins to consume a queue.
+func (w *worker) add(ctx context.Context, src *source, prefetch int) error {
+	deliveries, err := src.open(w.s.consuming, prefetch)
+	if err != nil {
+		return err
+	}
+	w.s.start(func() error { src.forward(ctx, deliveries, w.in); return nil })
+	return nil
+}
+
+// run works until ctx ends, then finishes what is on its way unless the session has failed.
+func (w *worker) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	tick := time.NewTicker(openHead)
+	defer tick.Stop()
+	for {
+		if err := w.sendDue(); err != nil {
+			return err
+		}
+		w.arm(timer)
+		select {
+		case <-ctx.Done():
+			if hasFailed(ctx) {
+				return nil // what is open returns with the end of the connection
+			}
+			return w.finish()
+		case a := <-w.in:
+			if err := w.arrived(a); err != nil {
+				return err
+			}
+		case src := <-w.orders:
+			if err := w.begin(ctx, src); err != nil {
+				return err
+			}
+		case r := <-w.outlet.results:
+			w.answered(r)
+			for len(w.outlet.results) > 0 {
+				w.answered(<-w.outlet.results)
+			}
+			if err := w.tell(); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if err := w.round(); err != nil {
+				return err
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+// arm sets the timer to the next message that may go.
+func (w *worker) arm(timer *time.Timer) {
+	sleep := longestSleep
+	if at, ok := w.waiting.next(); ok && w.underway < w.window {
+		sleep = min(sleep, time.Until(time.UnixMilli(at)))
+	}
+	timer.Reset(max(sleep, 0))
+}
+
+// arrived takes a delivery in.
+func (w *worker) arrived(a arrival) error {
+	src := a.from
+	if src.ended {
+		return nil
+	}
+	if a.end != nil {
+		return a.end
+	}
+	now := w.s.now()
+	it := src.read(a.delivery, now)
+	if src.finite && it.reason == "" && !(slot{src.level, it.slot}).isOpen(now) {
+		return w.end(src)
+	}
+	w.came++
+	src.heard = now
+	it.from, it.tag, it.came = src, a.delivery.DeliveryTag, w.came
+	src.settling.delivered(it.tag)
+	w.waiting.add(it)
+	return nil
+}
+
+// end closes a source. What it delivered and is not acknowledged returns to the queue.
+func (w *worker) end(src *source) error {
+	src.ended = true
+	delete(w.dirty, src)
+	delete(w.open, src.queue)
+	if err := src.ch.Close(); err != nil {
+		return fmt.Errorf("leave queue %q: %w", src.queue, err)
+	}
+	return nil
+}
+
+// begin opens a finite source, unless its queue is open.
+func (w *worker) begin(ctx context.Context, src *source) error {
+	if w.open[src.queue] != nil {
+		return nil
+	}
+	w.open[src.queue] = src
+	src.heard = w.s.now()
+	return w.add(ctx, src, drainPrefetch)
+}
+
+// round acknowledges also what is done and has something open before it, and leaves finite sources
+// that have been quiet and are empty.
+func (w *worker) round() error {
+	if err := w.tell(); err != nil {
+		return err
+	}
+	for _, src := range w.open {
+		if src.settling.pending() > 0 || w.s.now()-src.heard < quiet.Milliseconds() {
+			continue
+		}
+		ready, _, err := topology.Count(w.s.consuming, src.queue)
+		if err != nil {
+			return err
+		}
+		src.heard = w.s.now()
+		if ready > 0 {
+			continue
+		}
+		if err := w.end(src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendDue sends what may go.
+func (w *worker) sendDue() error {
+	for w.underway < w.window {
+		it := w.waiting.take(w.s.now())
+		if it == nil {
+			return nil
+		}
+		if it.from.ended {
+			continue
+		}
+		if err := w.send(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send publishes a message where it has to go now.
+func (w *worker) send(it *item) error {
+	now := w.s.now()
+	if it.reason == "" && it.due <= now {
+		reason, err := w.s.obstacle(it)
+		if err != nil {
+			return err
+		}
+		it.reason = reason
+	}
+	w.underway++
+	switch {
+	case it.reason != "":
+		it.to = parking
+		return w.outlet.send(it, "", topology.Parked, it.parked())
+	case it.due <= now:
+		it.to = release
+		return w.outlet.send(it, it.dueExchange(), it.key, it.released())
+	}
+	slot := slotFor(it.due, now)
+	if err := w.s.ensure(slot); err != nil {
+		return err
+	}
+	it.to = wheel
+	return w.outlet.send(it, "", slot.queue(), it.waitsIn(slot))
+}
+
+// answered goes on with a message after the answer to its publish.
+func (w *worker) answered(r result) {
+	w.underway--
+	it, now := r.item, w.s.now()
+	if it.from.ended {
+		return
+	}
+	switch {
+	case r.outcome == taken:
+		it.from.settling.done(it.tag, now)
+		w.dirty[it.from] = true
+		w.s.r.count(it)
+		return
+	case r.outcome == unrouted && it.to == release:
+		it.reason = "unroutable: no binding of exchange " + it.dueExchange() + " takes it"
+		it.at = now
+	default:
+		if r.outcome == unrouted {
+			w.s.forgetQueues() // one was deleted by hand: it is made again
+		}
+		it.at = now + min(firstRetry<<min(it.tries, 10), longestRetry).Milliseconds()
+		it.tries++
+	}
+	w.waiting.add(it)
+}
+
+// tell acknowledges what is done.
+func (w *worker) tell() error {
+	now := w.s.now()
+	for src := range w.dirty {
+		if err := src.tell(now); err != nil {
+			return err
+		}
+		if src.settling.pending() == 0 {
+			delete(w.dirty, src)
+		}
+	}
+	return nil
+}
+
+// finish waits for what is on its way and acknowledges it.
+func (w *worker) finish() error {
+	late := time.NewTimer(farewell)
+	defer late.Stop()
+	for w.underway > 0 {
+		select {
+		case r := <-w.outlet.results:
+			w.answered(r)
+		case <-late.C:
+			return w.tell()
+		}
+	}
+	return w.tell()
+}
