@@ -58,10 +58,8 @@ func (s *Sweep) explainPostgres(ctx context.Context, text string, args []any) (s
 		return "", false, err
 	}
 	defer tx.Rollback()
-	for _, setting := range []string{"enable_seqscan", "enable_sort"} {
-		if _, err := tx.ExecContext(ctx, "SET LOCAL "+setting+" = off"); err != nil {
-			return "", false, err
-		}
+	if _, err := tx.ExecContext(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
+		return "", false, err
 	}
 	var plan string
 	if err := tx.QueryRowContext(ctx, "EXPLAIN (FORMAT JSON) "+text, args...).Scan(&plan); err != nil {

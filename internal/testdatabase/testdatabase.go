@@ -31,6 +31,7 @@ type Server struct {
 	// Socket is where it listens.
 	Socket string
 
+	ready   func() bool // what must be so besides that it listens; nil for nothing
 	args    []string
 	attr    *syscall.SysProcAttr
 	process *exec.Cmd
@@ -52,6 +53,10 @@ func Postgres(t *testing.T) *Server {
 	s.run(t, filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
 	s.args = []string{filepath.Join(bin, "postgres"), "-D", data, "-k", s.Dir, "-p", "5432",
 		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"}
+	s.ready = func() bool { // it listens, and refuses, while it starts
+		state, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+		return err == nil && strings.HasSuffix(strings.TrimSpace(string(state)), "ready")
+	}
 	s.Start(t)
 	return s
 }
@@ -126,7 +131,7 @@ func (s *Server) run(t *testing.T, name string, args ...string) {
 	}
 }
 
-// Start runs the server on its directory until the test ends, and returns when it listens.
+// Start runs the server on its directory until the test ends, and returns when it takes clients.
 func (s *Server) Start(t *testing.T) {
 	t.Helper()
 	s.process = exec.Command(s.args[0], s.args[1:]...)
@@ -139,7 +144,9 @@ func (s *Server) Start(t *testing.T) {
 		conn, err := net.Dial("unix", s.Socket)
 		if err == nil {
 			conn.Close()
-			return
+			if s.ready == nil || s.ready() {
+				return
+			}
 		}
 		if time.Since(began) > startTimeout {
 			s.Kill(t)
