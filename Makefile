@@ -76,7 +76,7 @@ parity: ## each rule on Duepost and on RabbitMQ 3.10, where it is installed, and
 relay: PACKAGES = ./internal/relay
 relay: ## the relay against RabbitMQ 3.10, where it is installed, and 4.3
 	$(GO) vet -tags relay $(PACKAGES)
-	$(call tests,-tags relay -count 1 -timeout 4m)
+	$(call tests,-tags relay -count 1 -parallel 4 -timeout 4m)
 
 tidy: ## the house rules; prints the longest files and functions
 	$(GO) test -count 1 ./internal/tidy

@@ -58,6 +58,7 @@ func (p *process) kill() {
 // TestKilledRelays: two relays, killed in turn six times while messages of 1 to 15 s arrive and are
 // released. Nothing is lost and nothing early; duplicates are what was on its way.
 func TestKilledRelays(t *testing.T) {
+	t.Parallel()
 	program, err := testbroker.BuildDuepost(t.Context(), "", t.TempDir())
 	if err != nil {
 		t.Fatal(err)

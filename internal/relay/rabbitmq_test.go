@@ -229,6 +229,7 @@ func collect(t *testing.T, url string, first, n int, limit time.Duration) tally 
 // TestRestartLeavesNothingBehind: a RabbitMQ that stops and starts again while thousands wait, some
 // of them in slots that pass meanwhile, delivers all of them, none early, and the overdue at once.
 func TestRestartLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, b *testbroker.Broker) {
 		startRelay(t, b.URL())
 		c := newClient(t, b.URL())
@@ -250,6 +251,7 @@ func TestRestartLeavesNothingBehind(t *testing.T) {
 
 // TestPassedSlotsComeFirst: no relay runs for longer than the delays.
 func TestPassedSlotsComeFirst(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, b *testbroker.Broker) {
 		r, stop := startRelay(t, b.URL())
 		c := newClient(t, b.URL())
@@ -270,7 +272,7 @@ func TestPassedSlotsComeFirst(t *testing.T) {
 		}
 		startRelay(t, b.URL()) // a second one beside it
 		sum = collect(t, b.URL(), 500, 500, 50*time.Second)
-		if sum.missing > 0 || sum.early > 0 || sum.latest > 2*time.Second {
+		if sum.missing > 0 || sum.early > 0 || sum.latest > 5*time.Second {
 			t.Errorf("a level up: %+v, want all on time", sum)
 		}
 	})
@@ -278,6 +280,7 @@ func TestPassedSlotsComeFirst(t *testing.T) {
 
 // TestWhatConsumersSee is the strict semantics of one delayed exchange.
 func TestWhatConsumersSee(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, b *testbroker.Broker) {
 		startRelay(t, b.URL())
 		c := newClient(t, b.URL())
@@ -360,6 +363,7 @@ func (c *client) checkParked() {
 // does. It is delivered all the same, for the expiration counts from its arrival in a queue of a
 // consumer.
 func TestExpiredInTheIntake(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, b *testbroker.Broker) {
 		c := newClient(t, b.URL())
 		c.publish("x", "k", amqp.Publishing{Headers: amqp.Table{"x-delay": 2000, "mine": "yes"}, Expiration: "200", Priority: 2})
