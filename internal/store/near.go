@@ -27,13 +27,11 @@ func (l *log) readNear(g *segment, rec []byte, off int64) error {
 	m := p.get()
 	defer p.release(m)
 	m.run, m.off, m.buf = g.id, uint32(off/8), sized(m.buf, nearBytes)
-	n, err := g.file.ReadAt(m.buf, off)
+	n, _ := g.file.ReadAt(m.buf, off)
 	m.buf = m.buf[:n]
-	if n < len(rec) {
-		if n, err = g.file.ReadAt(rec, off); n < len(rec) {
-			return err
-		}
-		return nil
+	if n < len(rec) { // the end of the file, or a bad place: perhaps behind the record
+		_, err := g.file.ReadAt(rec, off)
+		return err
 	}
 	copy(rec, m.buf)
 	slot.set(p, m)
