@@ -77,14 +77,15 @@ func (s *Store) findKey(exchange uint32, hash uint64, match func(*Record) bool, 
 			dst = append(dst, d.Key)
 		}
 	}
-	for _, r := range runs {
+	for _, p := range runs {
+		r := p.run
 		keys, err := r.findKey(hash, s.log)
 		if err != nil {
 			return dst, s.movedOr(r, err)
 		}
 		for _, k := range keys {
 			ref := Ref{File: r.id, Off: k.off, Len: k.length}
-			if !s.index.mayWait(r, k.off) {
+			if k.off >= p.to || !s.index.mayWait(r, k.off) {
 				continue
 			}
 			err := s.log.read(ref, v.Buf, &v)
@@ -112,7 +113,7 @@ func (s *Store) movedOr(r *run, err error) error {
 
 // withKey returns what waits in the log with a hash, and the runs in which more of
 // that may wait, as of one instant.
-func (x *index) withKey(exchange uint32, hash uint64) (fresh []Due, runs []*run) {
+func (x *index) withKey(exchange uint32, hash uint64) (fresh []Due, runs []stretchOfRun) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, f := range x.fresh {
@@ -125,7 +126,7 @@ func (x *index) withKey(exchange uint32, hash uint64) (fresh []Due, runs []*run)
 	}
 	for _, r := range x.runs {
 		if r.keys.count > 0 && !r.consumed() && r.keys.filter.mayHave(hash) {
-			runs = append(runs, r)
+			runs = append(runs, stretchOfRun{r, r.next, r.state.stop})
 		}
 	}
 	return fresh, runs

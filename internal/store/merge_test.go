@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 )
@@ -38,12 +40,25 @@ func TestMergedRunAfterCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Abandon()
+		listed, err := s.List(ListOptions{Limit: 1 << 20}, nil)
+		n, exact, errCount := s.Count(0, 0)
+		if len(listed) != len(keys) || n != uint64(len(keys)) || !exact || errors.Join(err, errCount) != nil {
+			t.Fatalf("listed %d, counted %d, exact: %t, of %d; %v, %v", len(listed), n, exact, len(keys), err, errCount)
+		}
 		for i, k := range keys {
+			found, err := s.FindKey(1, spread(uint64(k.Due)+1), func(*Record) bool { return true }, nil)
+			if !slices.Equal(found, []Key{k}) || err != nil {
+				t.Fatalf("find the key of %v: %v, %v", k, found, err)
+			}
 			if rec, err := s.Get(k); err != nil || rec.Key.Seq != k.Seq {
 				t.Fatalf("get %d: %v, %v", i, rec.Key, err)
 			}
 			if out, _, err := s.Cancel(k); out != Cancelled || err != nil {
 				t.Fatalf("cancel %d: %v, %v", i, out, err)
+			}
+			found, err = s.FindKey(1, spread(uint64(k.Due)+1), func(*Record) bool { return true }, nil)
+			if len(found) > 0 || err != nil {
+				t.Fatalf("find the key of %v, which is cancelled: %v, %v", k, found, err)
 			}
 		}
 		if p := s.PendingTotal(); p != (Pending{}) || len(s.PopDue(maxDue, 1, nil)) > 0 {

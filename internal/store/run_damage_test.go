@@ -151,7 +151,7 @@ func TestTruncatedRun(t *testing.T) {
 			var left, count int64
 			due, n, rec := damagedRun(t, nil, func(d *fakeDisk, r *run) {
 				size := r.size * part / 8
-				for count = int64(r.count); left < count && offsetOf(t, r, left)+200 < size; left++ {
+				for count = int64(r.count); left < count && offsetOf(t, r, left)+214 < size; left++ {
 				}
 				f := d.dir[filepath.Join("d", r.name)]
 				f.data, f.stable = f.data[:size], f.stable[:size]

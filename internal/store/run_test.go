@@ -32,10 +32,10 @@ func runsOf(s *Store) []*run {
 	return append([]*run(nil), s.log.files...)
 }
 
-// delayedAt appends a message of about 200 bytes.
+// delayedAt appends a message with a key of its own, whose record has 214 bytes.
 func delayedAt(t *testing.T, s *Store, due int64) Key {
 	t.Helper()
-	m := &Message{Exchange: []byte("ex"), Body: fmt.Appendf(nil, "due %150d", due), ExchangeID: 1, TTL: -1}
+	m := &Message{Exchange: []byte("ex"), Body: fmt.Appendf(nil, "due %150d", due), ExchangeID: 1, TTL: -1, KeyHash: spread(uint64(due) + 1)}
 	k, _, err := s.AppendDelayed(m, due)
 	if err != nil {
 		t.Fatal(err)
