@@ -282,6 +282,53 @@ func TestConsumeRefuses(t *testing.T) {
 	}
 }
 
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, duepost.Options{})
+	r.queue("q")
+	for range 5 {
+		r.publish(duepost.Message{RoutingKey: "q"})
+	}
+	began, finish := make(chan bool, 5), make(chan bool)
+	r.consume(duepost.Consumer{Queue: "q", Prefetch: 2}, func(context.Context, *duepost.Delivery) error {
+		began <- true
+		<-finish
+		return nil
+	})
+	next(t, began)
+	r.awaitReady("q", 3)
+	close(finish)
+}
+
+// A retry that the broker refuses leaves the message where it is.
+func TestRefusedRetryLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, duepost.Options{})
+	r.declare(duepost.Topology{Queues: []duepost.Queue{
+		{Name: "q", Args: map[string]any{"x-max-length": 1, "x-overflow": "reject-publish"}},
+	}})
+	r.publish(duepost.Message{RoutingKey: "q", MessageID: "first"})
+	seen := make(chan duepost.Delivery, 10)
+	full := make(chan bool)
+	r.consume(duepost.Consumer{Queue: "q", Prefetch: 1, Retry: quick(5)}, func(_ context.Context, d *duepost.Delivery) error {
+		seen <- *d
+		if d.MessageID == "first" && !d.Redelivered {
+			<-full
+			return duepost.RetryAfter(0)
+		}
+		return nil
+	})
+	next(t, seen)
+	r.publish(duepost.Message{RoutingKey: "q", MessageID: "second"})
+	close(full)
+	if d := next(t, seen); d.MessageID != "first" || d.Attempt != 1 {
+		t.Errorf("got %s, attempt %d; want the first again, which had no other attempt", d.MessageID, d.Attempt)
+	}
+	if d := next(t, seen); d.MessageID != "second" {
+		t.Errorf("got %s, want the second", d.MessageID)
+	}
+}
+
 func TestConsumeWithoutHandlerOrTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, duepost.Options{})

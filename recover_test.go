@@ -194,6 +194,26 @@ func TestNoConnection(t *testing.T) {
 	r.publish(duepost.Message{RoutingKey: "q"})
 }
 
+// A broker that neither reads nor writes any more is given up after some heartbeats, also while a
+// publish is stuck half-way in its socket.
+func TestDeafBroker(t *testing.T) {
+	t.Parallel()
+	r, p := newProxiedRig(t, duepost.Options{Heartbeat: time.Second})
+	r.queue("q")
+	r.publish(duepost.Message{RoutingKey: "q"})
+	hears := make(chan bool)
+	p.Judge(func(proxy.Direction, proxy.Frame) proxy.Verdict {
+		<-hears
+		return proxy.Pass
+	})
+	_, err := r.client.Publish(t.Context(), duepost.Message{RoutingKey: "q", Body: make([]byte, 32<<20)})
+	if !errors.Is(err, duepost.ErrUnconfirmed) {
+		t.Errorf("publish to a broker that does not read: got %v, want ErrUnconfirmed", err)
+	}
+	close(hears)
+	r.publishWhole(duepost.Message{RoutingKey: "q"})
+}
+
 // The broker has the message, and its word that it has does not arrive.
 func TestKilledBetweenPublishAndConfirm(t *testing.T) {
 	t.Parallel()
