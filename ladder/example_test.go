@@ -75,7 +75,7 @@ func Example() {
 	}
 	cancel()
 	fmt.Println(<-ended)
-	// Output:
+	// Unordered output:
 	// looks after 1m0s 2m0s 4m0s 8m0s 15m0s
 	// order 17, step 1: not yet
 	// order 18, step 1: not yet
