@@ -18,7 +18,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "seed of the operations, 0 = random")
-	stepsFlag = flag.Int("steps", 6_000, "operations")
+	stepsFlag = flag.Int("steps", 60_000, "operations")
 )
 
 // oracle keeps in Pebble what the store should have:
@@ -173,7 +173,9 @@ func TestOracle(t *testing.T) {
 	r.open()
 	defer func() { r.s.Abandon() }()
 	var flushed, merged, cleaned uint64
-	for i := range *stepsFlag {
+	// Chance may have it that few entries wait long enough for runs to be merged: then it
+	// goes on until that happened.
+	for i := 0; i < *stepsFlag || i < 10**stepsFlag && (flushed == 0 || merged == 0 || cleaned == 0); i++ {
 		r.step()
 		if i%2000 == 1999 {
 			st := r.s.Stats()
