@@ -70,11 +70,9 @@ func turning(nowMillis int64) (all []slot) {
 // header says: what is first in a queue was put there first.
 func (s *session) sweep(ctx context.Context, w *worker) error {
 	var all []slot
-	for level := range widths() {
+	for level := 1; level < topology.Levels; level++ {
 		for number := range int64(ring) {
-			if level > 0 {
-				all = append(all, slot{level, number})
-			}
+			all = append(all, slot{level, number})
 		}
 	}
 	return s.look(ctx, w, all)
