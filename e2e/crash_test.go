@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,13 +24,17 @@ const (
 	crashExchange = "crash.delayed"
 	// inFlight bounds the messages that one publisher has not seen confirmed.
 	inFlight = 200
+	// cancelledAtLeast is how long a message waits that is cancelled at once: so long that it
+	// cannot be due before.
+	cancelledAtLeast = 5 * time.Second
 	// drainWithin bounds the time that all messages take to come after the last start.
 	drainWithin = time.Minute
 )
 
-// TestKill kills the broker with SIGKILL under load, again and again. What was
-// confirmed is there after the restart, what was acknowledged does not come
-// back, nothing comes early, and the topology stands.
+// TestKill kills the broker with SIGKILL under load, again and again, while the log
+// is cleaned and what is delayed goes to runs. What was confirmed is there after the
+// restart, what was acknowledged or cancelled does not come back, nothing comes early,
+// and the topology stands.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -40,7 +46,9 @@ func TestKill(t *testing.T) {
 		rounds = n
 	}
 	b := newBroker(t)
+	b.args = append(b.args, "--log-file-bytes=262144")
 	l := newLedger()
+	runs := 0
 	for round := range rounds {
 		b.start(t)
 		if round == 0 {
@@ -53,9 +61,26 @@ func TestKill(t *testing.T) {
 		gone := time.Now()
 		load.Wait()
 		l.crash(told, gone)
+		runs += len(filesOf(t, b, "run-*"))
+		if first := filesOf(t, b, "log-*")[0]; round > 0 && strings.HasSuffix(first, "log-0000000001") {
+			t.Errorf("%s is still there: nothing was cleaned", first)
+		}
 		t.Logf("round %d: %s", round, l.counts())
 	}
+	if runs == 0 {
+		t.Error("no run was written: the test says nothing of them")
+	}
 	drain(t, b, l)
+}
+
+// filesOf returns the files of a broker's directory, in the order of their names.
+func filesOf(t *testing.T, b *broker, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(b.dir, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // TestOrderlyStop stops the broker with SIGTERM under load: clients are told,
@@ -97,14 +122,15 @@ func drain(t *testing.T, b *broker, l *ledger) {
 	if err := l.awaitAll(drainWithin); err != nil {
 		t.Error(err)
 	}
+	l.awaitCancelled()
 	for _, fault := range l.verdict() {
 		t.Error(fault)
 	}
 	t.Log(l.counts())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.settled) == 0 || len(l.confirmed) == 0 {
-		t.Error("nothing was confirmed or acknowledged before the stop: the test says nothing")
+	if len(l.settled) == 0 || len(l.confirmed) == 0 || len(l.gone) == 0 {
+		t.Error("nothing was confirmed, acknowledged or cancelled before the stop: the test says nothing")
 	}
 }
 
@@ -151,8 +177,8 @@ func startLoad(t *testing.T, b *broker, l *ledger, round int) *sync.WaitGroup {
 	return load
 }
 
-// publishUntilGone publishes persistent messages, every other one delayed, and
-// enters each confirm into the ledger. It ends when the channel does.
+// publishUntilGone publishes persistent messages, every other one delayed, of which it
+// cancels some, and enters each confirm into the ledger. It ends when the channel does.
 func publishUntilGone(ctx context.Context, ch *amqp.Channel, l *ledger, name string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,6 +202,11 @@ func publishUntilGone(ctx context.Context, ch *amqp.Channel, l *ledger, name str
 			delay = time.Duration(1+rand.N(4000)) * time.Millisecond
 			msg.Headers = amqp.Table{"x-delay": delay.Milliseconds()}
 		}
+		cancelled := n%20 == 19
+		if cancelled {
+			delay += cancelledAtLeast
+			msg.Headers = amqp.Table{"x-delay": delay.Milliseconds(), "x-delay-key": id}
+		}
 		select {
 		case window <- struct{}{}:
 		case <-ctx.Done():
@@ -187,10 +218,24 @@ func publishUntilGone(ctx context.Context, ch *amqp.Channel, l *ledger, name str
 			return
 		}
 		waits.Go(func() {
-			if acked, err := c.WaitContext(ctx); err == nil && acked {
-				l.confirm(id)
+			defer func() { <-window }()
+			acked, err := c.WaitContext(ctx)
+			if err != nil || !acked {
+				return
 			}
-			<-window
+			if !cancelled {
+				l.confirm(id)
+				return
+			}
+			c, err := ch.PublishWithDeferredConfirmWithContext(ctx, crashExchange, "due", false, false, amqp.Publishing{
+				DeliveryMode: amqp.Persistent, Headers: amqp.Table{"x-delay-key": id, "x-delay-cancel": true},
+			})
+			if err != nil {
+				return
+			}
+			if acked, err := c.WaitContext(ctx); err == nil && acked {
+				l.cancel(id)
+			}
 		})
 	}
 }

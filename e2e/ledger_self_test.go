@@ -24,6 +24,7 @@ func TestLedger(t *testing.T) {
 		{"early", func(l *ledger) { l.deliver("a", begin.Add(-time.Millisecond)) }, "before it was due"},
 		{"unknown", func(l *ledger) { l.deliver("b", time.Now()) }, "never published"},
 		{"twice", func(l *ledger) { l.deliver("a", time.Now()); l.deliver("a", time.Now()) }, "came twice"},
+		{"cancelled", func(l *ledger) { l.cancel("a"); l.deliver("a", time.Now()) }, "was cancelled and came"},
 		{"back from the dead", func(l *ledger) {
 			l.ack("a", time.Now())
 			l.crash(time.Now().Add(ackMargin), time.Now().Add(ackMargin))

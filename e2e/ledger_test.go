@@ -20,6 +20,8 @@ type ledger struct {
 	acked     map[string]time.Time // when first acknowledged
 	settled   map[string]bool      // acknowledged long enough before a crash
 	run       map[string]bool      // delivered since the last start
+	gone      map[string]bool      // cancelled, which was confirmed: it must not come
+	last      time.Time            // when the last of those would have been due
 	open      int                  // confirmed and not acknowledged
 	faults    []string
 	empty     chan struct{} // receives when nothing is open any more
@@ -28,7 +30,8 @@ type ledger struct {
 func newLedger() *ledger {
 	return &ledger{
 		due: map[string]time.Time{}, confirmed: map[string]bool{}, acked: map[string]time.Time{},
-		settled: map[string]bool{}, run: map[string]bool{}, empty: make(chan struct{}, 1),
+		settled: map[string]bool{}, run: map[string]bool{},
+		gone: map[string]bool{}, empty: make(chan struct{}, 1),
 	}
 }
 
@@ -47,6 +50,25 @@ func (l *ledger) confirm(id string) {
 	}
 }
 
+// cancel notes that a message was taken out before it was due, and that this was
+// confirmed.
+func (l *ledger) cancel(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone[id] = true
+	if due := l.due[id]; due.After(l.last) {
+		l.last = due
+	}
+}
+
+// awaitCancelled waits until all that was cancelled would have come.
+func (l *ledger) awaitCancelled() {
+	l.mu.Lock()
+	last := l.last
+	l.mu.Unlock()
+	<-time.After(time.Until(last) + ackMargin)
+}
+
 // deliver notes that a message came.
 func (l *ledger) deliver(id string, arrived time.Time) {
 	l.mu.Lock()
@@ -57,6 +79,8 @@ func (l *ledger) deliver(id string, arrived time.Time) {
 		l.faultLocked("%s was never published", id)
 	case arrived.Before(due):
 		l.faultLocked("%s came %s before it was due", id, due.Sub(arrived))
+	case l.gone[id]:
+		l.faultLocked("%s was cancelled and came", id)
 	case l.settled[id]:
 		l.faultLocked("%s was acknowledged before a crash and came again", id)
 	case l.run[id]:
@@ -148,8 +172,8 @@ func (l *ledger) missing() error {
 func (l *ledger) counts() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%d published, %d confirmed, %d acknowledged, %d of them long enough before a crash",
-		len(l.due), len(l.confirmed), len(l.acked), len(l.settled))
+	return fmt.Sprintf("%d published, %d confirmed, %d cancelled, %d acknowledged, %d of them long enough before a crash",
+		len(l.due), len(l.confirmed), len(l.gone), len(l.acked), len(l.settled))
 }
 
 // verdict is every promise that was broken, at most ten.

@@ -77,6 +77,10 @@ type Config struct {
 	// directory. Default 67108864 (64 MiB).
 	QueueIndexMemory int64 `name:"queue-index-memory" json:"queue-index-memory" default:"67108864" help:"Bytes of memory for the index of queues, 24 a message; the rest of it goes to a scratch file."`
 
+	// LogFileBytes is the size in bytes of the files of the log. Delayed messages that wait longer
+	// than it takes to write twice as much of them go to sorted files of that double size. Default 16777216 (16 MiB).
+	LogFileBytes int64 `name:"log-file-bytes" json:"log-file-bytes" default:"16777216" help:"Bytes of a file of the log; what is delayed beyond twice that goes to sorted files."`
+
 	// ConsumerTimeout closes a channel whose oldest delivery was not acknowledged for that
 	// long, unless the queue or the consumer says otherwise; 0 is for ever. Default 30m.
 	ConsumerTimeout time.Duration `name:"consumer-timeout" json:"-" default:"30m" help:"Longest wait for the ack of a delivery before its channel is closed; 0 for ever."`
@@ -96,6 +100,7 @@ const (
 	maxMessageSize = 512 << 20           // half of what the store's format can hold
 
 	minQueueIndexMemory = 1 << 20 // less is only more reading
+	minLogFileBytes     = 256 << 10
 )
 
 // Secret is a value that is never printed.
@@ -129,7 +134,7 @@ func Default() Config {
 		DelayedCompat:  "strict",
 		ClientXDeath:   "replace",
 
-		QueueIndexMemory: 64 << 20,
+		QueueIndexMemory: 64 << 20, LogFileBytes: 16 << 20,
 
 		ConsumerTimeout: 30 * time.Minute,
 
@@ -173,6 +178,7 @@ func (c Config) Validate() error {
 	least("max-message-size", c.MaxMessageSize, 1)
 	least("max-parked", int64(c.MaxParked), 1)
 	least("queue-index-memory", c.QueueIndexMemory, minQueueIndexMemory)
+	least("log-file-bytes", c.LogFileBytes, minLogFileBytes)
 	if c.MaxMessageSize > maxMessageSize {
 		faults = append(faults, fmt.Errorf("max-message-size: is %d, must be at most %d", c.MaxMessageSize, maxMessageSize))
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,8 +89,10 @@ func (d *Daemon) start(log *slog.Logger) (err error) {
 	// 2. HTTP answers, so that a supervisor sees "starting" while a long log is replayed.
 	d.serveHTTP(log)
 	// 3. The store: takes the directory's lock and replays the log.
+	file := cmp.Or(d.on.SegmentBytes, d.cfg.LogFileBytes)
 	d.store, err = store.Open(d.on.Disk, d.cfg.DataDir, store.Options{
-		Logger: log, SpaceChanged: d.space.set, SegmentBytes: d.on.SegmentBytes,
+		Logger: log, SpaceChanged: d.space.set, SegmentBytes: file,
+		FreshBytes: 2 * d.cfg.LogFileBytes, RunBytes: 2 * d.cfg.LogFileBytes,
 	})
 	if err != nil {
 		return storeError(d.cfg.DataDir, err)
