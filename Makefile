@@ -46,7 +46,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	for target in $$targets; do \
 		file=$${target%%:*}; name=$${target##*:}; \
 		echo "$$(dirname $$file) $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)"; \
+		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "$$(dirname $$file)"; \
 	done
 
 # The oracle has a module of its own, because Pebble brings dozens of others.

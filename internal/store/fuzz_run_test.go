@@ -2,9 +2,12 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"hash/crc32"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 // seedRuns returns the files of a directory with a run: the log as one, in the form
@@ -43,39 +46,77 @@ func FuzzRun(f *testing.F) {
 		f.Add(at, []byte{255, 255, 255, 255}, false, true)
 	}
 	f.Fuzz(func(t *testing.T, at uint16, patch []byte, front, sum bool) {
-		d := newFakeDisk(1)
-		for name, data := range files {
-			data = bytes.Clone(data)
-			if name == runs[0] {
-				at := min(int(at), len(data))
-				if !front { // counted from the end
-					at = len(data) - at
-				}
-				copy(data[at:], patch)
-				if sum {
-					repairRun(data)
-				}
+		openTampered(t, files, runs[0], func(data []byte) {
+			at := min(int(at), len(data))
+			if !front { // counted from the end
+				at = len(data) - at
 			}
-			d.dir[name] = &inode{data: data, stable: bytes.Clone(data), dirty: map[int]bool{}, synced: true}
-		}
-		if _, err := Check(d, "d"); err != nil {
-			return
-		}
-		d.locked = false
-		s, err := Open(d, "d", tiny())
-		if err != nil {
-			return
-		}
-		defer s.Abandon()
-		for _, e := range s.PopDue(maxDue, 1000, nil) {
-			if _, err := s.Read(e.Ref, nil); err != nil && !IsCorruption(err) {
-				t.Fatalf("read %+v: %v", e, err)
+			copy(data[at:], patch)
+			if sum {
+				repairRun(data)
 			}
-		}
-		if _, err := s.List(ListOptions{}, nil); err != nil && !IsCorruption(err) {
-			t.Fatalf("list: %v", err)
-		}
+		})
 	})
+}
+
+// FuzzReplayRuns opens directories with runs of which a file of the log was tampered with: what the
+// log tells of runs may be nonsense. sum repairs the checksums of the log.
+func FuzzReplayRuns(f *testing.F) {
+	files, _ := seedRuns(f, 1)
+	var log []string
+	for name := range files {
+		if _, ok := parseSegmentName(filepath.Base(name)); ok {
+			log = append(log, name)
+		}
+	}
+	slices.Sort(log)
+	for which := range log {
+		for _, at := range []uint16{0, 64, 130, 700} {
+			f.Add(uint8(which), at, []byte{1, 2, 3}, true)
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, at uint16, patch []byte, sum bool) {
+		openTampered(t, files, log[int(which)%len(log)], func(data []byte) {
+			copy(data[min(int(at), len(data)):], patch)
+			if h, ok := parseSegmentHeader(data, crcTable()); sum && ok {
+				repair(data, h)
+			}
+		})
+	})
+}
+
+// openTampered opens a directory after tamper has changed one of its files: what can be served can
+// be read or is reported.
+func openTampered(t *testing.T, files map[string][]byte, which string, tamper func([]byte)) {
+	d := newFakeDisk(1)
+	for name, data := range files {
+		data = bytes.Clone(data)
+		if name == which {
+			tamper(data)
+		}
+		d.dir[name] = &inode{data: data, stable: bytes.Clone(data), dirty: map[int]bool{}, synced: true}
+	}
+	// The fuzzer does not notice an endless loop by itself.
+	late := time.AfterFunc(20*time.Second, func() { panic("opening does not end") })
+	defer late.Stop()
+	if _, err := Check(d, "d"); err != nil {
+		return
+	}
+	d.locked = false
+	s, err := Open(d, "d", tiny())
+	if err != nil {
+		return
+	}
+	defer s.Abandon()
+	for _, e := range s.PopDue(maxDue, 1000, nil) {
+		// The cleaner may be at work and have moved it.
+		if _, err := s.Read(e.Ref, nil); err != nil && !IsCorruption(err) && !errors.Is(err, ErrMoved) {
+			t.Fatalf("read %+v: %v", e, err)
+		}
+	}
+	if _, err := s.List(ListOptions{}, nil); err != nil && !IsCorruption(err) {
+		t.Fatalf("list: %v", err)
+	}
 }
 
 // repairRun makes the checksums of a run fit again, as far as lengths allow.
