@@ -26,11 +26,16 @@ func (c *relayCmd) dial() (*amqp.Connection, error) {
 	return brokerURL{c.RabbitMQ}.dial("relay")
 }
 
-// relayRunCmd is the relay itself.
-type relayRunCmd struct{}
+// relayRunCmd is the relay itself, and its gateway.
+type relayRunCmd struct {
+	Gateway gatewayFlags `embed:""`
+}
 
-// Run hands on messages until the context ends.
-func (*relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
+// Run hands on messages, or serves the gateway, or both, until the context ends.
+func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
+	if err := c.Gateway.check(); err != nil {
+		return err
+	}
 	// The first connection is tried here: it tells a wrong URL or password with a hint.
 	conn, err := in.dial()
 	if err != nil {
@@ -40,10 +45,24 @@ func (*relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 		return fmt.Errorf("start relay: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	if err := relay.New(relay.Config{URL: in.RabbitMQ, Log: log}).Run(ctx); err != nil {
-		return fmt.Errorf("run relay: %w", err)
+	var parts []func(context.Context) error
+	if c.Gateway.Addr != "" {
+		g, err := c.Gateway.open([]string{in.RabbitMQ}, log)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, g.run)
 	}
-	return nil
+	if !c.Gateway.Only {
+		r := relay.New(relay.Config{URL: in.RabbitMQ, Log: log})
+		parts = append(parts, func(ctx context.Context) error {
+			if err := r.Run(ctx); err != nil {
+				return fmt.Errorf("run relay: %w", err)
+			}
+			return nil
+		})
+	}
+	return runAll(ctx, parts)
 }
 
 // relayExchangeCmd administers delayed exchanges.

@@ -104,6 +104,9 @@ func TestUsageErrors(t *testing.T) {
 		{"bench --delay-min -5s", []string{"delays: from -5s to 20s"}},
 		{"bench --size 8", []string{"size: is 8, must be at least 32"}},
 		{"bench nonsense", []string{"nonsense"}},
+		{"relay --gateway-only", []string{"need --gateway"}},
+		{"relay --gateway 127.0.0.1:0 --gateway-tls-cert c.pem", []string{"must be set together"}},
+		{"relay --gateway 127.0.0.1:0 --gateway-max-connections=-1", []string{"must not be negative"}},
 		{"demo --pace 0", []string{"--pace: must be from 0.1 to 100"}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

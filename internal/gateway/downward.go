@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
+	"strings"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/wire"
@@ -19,10 +21,14 @@ type downward struct {
 // look implements sieve.
 func (d *downward) look(_ head, id wire.MethodID) interest {
 	switch id {
-	case wire.BasicDeliverID, wire.BasicReturnID, wire.BasicGetOkID:
+	case wire.BasicDeliverID, wire.BasicReturnID, wire.BasicGetOkID, wire.ConnectionStartID:
 		return whole
 	case wire.ExchangeDeclareOkID, wire.ExchangeDeleteOkID, wire.ChannelCloseID:
 		if d.l.errandCount.Load() > 0 {
+			return whole
+		}
+	case wire.ConnectionCloseOkID:
+		if d.l.leaving.Load() {
 			return whole
 		}
 	}
@@ -57,8 +63,31 @@ func (d *downward) replace(h head, id wire.MethodID, frame []byte) (instead []by
 			ClassID: reason.Class, MethodID: reason.Method,
 		})
 		return d.instead, false
+	case wire.ConnectionStartID:
+		return d.start(h, frame)
+	case wire.ConnectionCloseOkID:
+		return nil, false // the client has had its goodbye from the gateway
 	}
 	return nil, d.l.replied(h.channel, id)
+}
+
+// external is the mechanism of those who have shown a certificate. [rmq ssl]
+const external = "EXTERNAL"
+
+// start takes EXTERNAL out of what the broker offers: TLS ends at the gateway.
+func (d *downward) start(h head, frame []byte) (instead []byte, passes bool) {
+	var m wire.ConnectionStart
+	if m.Decode(arguments(frame)) != nil {
+		return nil, true
+	}
+	all := strings.Fields(m.Mechanisms)
+	left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == external })
+	if len(left) == len(all) {
+		return nil, true
+	}
+	m.Mechanisms = strings.Join(left, " ")
+	d.instead = wire.AppendMethod(d.instead[:0], h.channel, &m)
+	return d.instead, false
 }
 
 // rename takes the suffix off the exchange name in a frame, if it has one. The name stands skip

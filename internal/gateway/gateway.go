@@ -6,18 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
-// ErrClosed is what Serve returns after Close.
+// ErrClosed is what Serve returns after Shutdown and Close.
 var ErrClosed = errors.New("gateway closed")
 
 // Config says where a gateway leads.
 type Config struct {
 	// Dial connects to the broker, with TLS if that is wanted; once for each client. Required.
 	Dial func(context.Context) (net.Conn, error)
+	// ShowsCertificate says that Dial shows the broker a certificate, by which it might take a
+	// client for the relay. Then only AMQP 0-9-1 is let through, where the gateway sees to that.
+	ShowsCertificate bool
 	// Topology makes and knows delayed exchanges. Required.
 	Topology Topology
 	// MaxConnections is how many clients may be connected; 0 for no limit.
@@ -41,6 +46,7 @@ type Gateway struct {
 	work    sync.WaitGroup // one for each link, and for work on the topology
 
 	mu        sync.Mutex // guards all below
+	leaving   bool       // nobody is accepted any more
 	closed    bool
 	listeners map[net.Listener]struct{}
 	links     map[*link]struct{}
@@ -65,7 +71,7 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Serve accepts clients until Close, after which it returns ErrClosed, or until the listener
+// Serve accepts clients until Shutdown or Close, after which it returns ErrClosed, or until the listener
 // breaks. It closes the listener, which may be one of TLS.
 func (g *Gateway) Serve(ln net.Listener) error {
 	defer ln.Close()
@@ -82,7 +88,7 @@ func (g *Gateway) Serve(ln net.Listener) error {
 			g.start(client)
 			continue
 		}
-		if g.ctx.Err() != nil {
+		if g.isLeaving() {
 			return ErrClosed
 		}
 		if errors.Is(err, net.ErrClosed) {
@@ -103,7 +109,7 @@ func (g *Gateway) start(client net.Conn) {
 	l := newLink(g, client)
 	g.mu.Lock()
 	full := g.cfg.MaxConnections > 0 && len(g.links) >= g.cfg.MaxConnections
-	if g.closed || full {
+	if g.leaving || full {
 		g.mu.Unlock()
 		g.stats.turned.Add(1)
 		l.close()
@@ -122,13 +128,19 @@ func (g *Gateway) start(client net.Conn) {
 	}()
 }
 
+func (g *Gateway) isLeaving() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leaving
+}
+
 func (g *Gateway) addListener(ln net.Listener) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.closed {
+	if !g.leaving {
 		g.listeners[ln] = struct{}{}
 	}
-	return !g.closed
+	return !g.leaving
 }
 
 func (g *Gateway) removeListener(ln net.Listener) {
@@ -137,13 +149,40 @@ func (g *Gateway) removeListener(ln net.Listener) {
 	delete(g.listeners, ln)
 }
 
-// Close ends all connections, as a broker that goes down would, and waits for everything that the
+// Shutdown accepts nobody any more, tells the clients to leave, as a broker that shuts down does, and
+// waits for that until ctx ends. Then it is Close.
+func (g *Gateway) Shutdown(ctx context.Context) error {
+	g.mu.Lock()
+	g.leaving = true
+	var all []error
+	for ln := range g.listeners {
+		all = append(all, ln.Close())
+	}
+	clear(g.listeners)
+	links := slices.Collect(maps.Keys(g.links))
+	g.mu.Unlock()
+	for _, l := range links {
+		l.leave()
+	}
+	left := make(chan struct{})
+	go func() {
+		g.work.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-ctx.Done():
+	}
+	return errors.Join(append(all, g.Close())...)
+}
+
+// Close ends all connections, as a broker that crashes would, and waits for everything that the
 // gateway has begun.
 func (g *Gateway) Close() error {
 	g.mu.Lock()
 	var all []error
 	if !g.closed {
-		g.closed = true
+		g.closed, g.leaving = true, true
 		g.cancel() // and so all links
 		for ln := range g.listeners {
 			all = append(all, ln.Close())

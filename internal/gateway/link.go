@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -36,6 +37,8 @@ type link struct {
 	broker   net.Conn
 	up, down *pump
 
+	opened      atomic.Bool  // the client has opened its virtual host
+	leaving     atomic.Bool  // the client was told to leave
 	errandCount atomic.Int32 // of errands, so that most replies need no lock
 
 	mu      sync.Mutex // guards errands
@@ -58,6 +61,11 @@ func (l *link) serve() {
 	greeting, err := l.greeting()
 	if err != nil {
 		return // not a client: a port scan, a health check
+	}
+	if l.gw.cfg.ShowsCertificate && !isAMQP091(greeting) {
+		l.gw.stats.turned.Add(1)
+		l.log.Warn("connection ended: not AMQP 0-9-1, with a certificate towards the broker")
+		return
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, greetingTimeout)
 	l.broker, err = l.gw.cfg.Dial(ctx)
@@ -132,6 +140,19 @@ func (l *link) carry(p *pump) {
 
 // close ends the link at once. It does not wait and may be called by anyone.
 func (l *link) close() { l.cancel() }
+
+// leave tells the client to close its connection, in the words of a broker that shuts down, if it
+// has come so far. Its answer becomes a close of the broker's side. It does not wait.
+func (l *link) leave() {
+	if !l.opened.Load() {
+		l.close()
+		return
+	}
+	l.leaving.Store(true)
+	reason := amqp.Error{Code: amqp.ConnectionForced, Text: "the gateway shuts down"}
+	l.down.mail.post(letter{say: wire.AppendMethod(nil, 0,
+		&wire.ConnectionClose{ReplyCode: reason.Code, ReplyText: reason.ReplyText()})})
+}
 
 // isOrdinary reports whether an error is how connections end every day.
 func isOrdinary(err error) bool {

@@ -3,10 +3,13 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -30,7 +33,8 @@ type Upstream struct {
 }
 
 // NewUpstream returns the RabbitMQ whose nodes are at urls, amqp:// or amqps://, with the relay's
-// own credentials in them. settings are for amqps; nil for the system's authorities.
+// own credentials in them. settings are for amqps; nil for the system's authorities. What a URL says
+// of TLS (cacertfile, certfile, keyfile, server_name_indication) counts for its node. [rmq uri-query-parameters]
 func NewUpstream(urls []string, settings *tls.Config) (*Upstream, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("read URLs of RabbitMQ: there are none")
@@ -77,16 +81,24 @@ func (u *Upstream) dialNode(ctx context.Context, node amqp091.URI) (net.Conn, er
 	if node.Scheme != "amqps" {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	}
-	return (&tls.Dialer{Config: u.tlsFor(node)}).DialContext(ctx, "tcp", addr)
+	settings, err := u.tlsFor(node)
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: settings}).DialContext(ctx, "tcp", addr)
 }
 
 // Connect opens a connection of the relay's own to a virtual host. It is what [NewBrokered] wants.
 func (u *Upstream) Connect(vhost string) (*amqp091.Connection, error) {
 	var conn *amqp091.Connection
-	err := u.each(func(node amqp091.URI) (err error) {
+	err := u.each(func(node amqp091.URI) error {
+		settings, err := u.tlsFor(node)
+		if err != nil {
+			return err
+		}
 		conn, err = amqp091.DialConfig(node.String(), amqp091.Config{
 			Vhost: vhost, Heartbeat: ownHeartbeat, Locale: "en_US",
-			TLSClientConfig: u.tlsFor(node), Dial: amqp091.DefaultDial(nodeTimeout),
+			TLSClientConfig: settings, Dial: amqp091.DefaultDial(nodeTimeout),
 			Properties: amqp091.Table{"connection_name": "duepost gateway"},
 		})
 		return err
@@ -94,19 +106,43 @@ func (u *Upstream) Connect(vhost string) (*amqp091.Connection, error) {
 	return conn, err
 }
 
-// tlsFor are the settings for a node, which must be who its URL says; nil without TLS.
-func (u *Upstream) tlsFor(node amqp091.URI) *tls.Config {
+// tlsFor are the settings for a node, which must be who its URL says; nil without TLS. Files that
+// the URL names are read each time, so that new ones count at once.
+func (u *Upstream) tlsFor(node amqp091.URI) (*tls.Config, error) {
 	if node.Scheme != "amqps" {
-		return nil
+		return nil, nil
 	}
 	settings := u.tls.Clone()
 	if settings == nil {
-		settings = &tls.Config{MinVersion: tls.VersionTLS12}
+		settings = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: node.ServerName}
 	}
 	if settings.ServerName == "" {
 		settings.ServerName = node.Host
 	}
-	return settings
+	if node.CACertFile != "" {
+		authorities, err := os.ReadFile(node.CACertFile)
+		if err != nil {
+			return nil, fmt.Errorf("read authorities: %w", err)
+		}
+		settings.RootCAs = x509.NewCertPool()
+		if !settings.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, fmt.Errorf("read authorities: no certificate in %s", node.CACertFile)
+		}
+	}
+	if node.CertFile != "" {
+		own, err := tls.LoadX509KeyPair(node.CertFile, node.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("load certificate: %w", err)
+		}
+		settings.Certificates = []tls.Certificate{own}
+	}
+	return settings, nil
+}
+
+// ShowsCertificate reports whether a node sees a certificate of the relay's: see [Config].
+func (u *Upstream) ShowsCertificate() bool {
+	return u.tls != nil && (len(u.tls.Certificates) > 0 || u.tls.GetClientCertificate != nil) ||
+		slices.ContainsFunc(u.nodes, func(node amqp091.URI) bool { return node.CertFile != "" })
 }
 
 // each calls f for one node after the other until one serves.

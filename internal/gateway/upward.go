@@ -67,8 +67,12 @@ func (u *upward) look(h head, id wire.MethodID) interest {
 	case wire.BasicPublishID,
 		wire.ExchangeDeclareID, wire.ExchangeDeleteID, wire.ExchangeBindID, wire.ExchangeUnbindID,
 		wire.QueueBindID, wire.QueueUnbindID,
-		wire.ConnectionTuneOkID, wire.ConnectionOpenID:
+		wire.ConnectionStartOkID, wire.ConnectionTuneOkID, wire.ConnectionOpenID:
 		return whole
+	case wire.ConnectionCloseOkID:
+		if u.l.leaving.Load() {
+			return whole
+		}
 	}
 	return untouched
 }
@@ -95,11 +99,27 @@ func (u *upward) replace(h head, id wire.MethodID, frame []byte) (instead []byte
 	case wire.ConnectionOpenID:
 		if vhost, _, ok := amqp.CutShortStr(args); ok {
 			u.vhost = string(vhost)
+			u.l.opened.Store(true)
 		}
+	case wire.ConnectionStartOkID:
+		return u.logIn(h, frame)
+	case wire.ConnectionCloseOkID: // of a client that was told to leave
+		return u.say(h, &wire.ConnectionClose{ReplyCode: amqp.ReplySuccess, ReplyText: "the gateway shuts down"})
 	default:
 		return u.topology(h, id, frame)
 	}
 	return nil, true
+}
+
+// logIn keeps a client from being taken for the gateway, whose certificate is the only one that
+// the broker sees: EXTERNAL becomes a word that the broker does not know.
+func (u *upward) logIn(h head, frame []byte) (instead []byte, passes bool) {
+	var m wire.ConnectionStartOk
+	if m.Decode(arguments(frame)) != nil || m.Mechanism != external {
+		return nil, true
+	}
+	m.Mechanism = external + " THROUGH A GATEWAY"
+	return u.say(h, &m)
 }
 
 // resume implements sieve: it ends a hold and deals with what was kept, of which the first frame

@@ -86,10 +86,7 @@ func (r RabbitMQ) Start(ctx context.Context, o Options) (*Broker, error) {
 	if err := r.writeFiles(b, o); err != nil {
 		return nil, err
 	}
-	home := o.Dir
-	if r.root != "" {
-		home = inside
-	}
+	home := r.Seen(o.Dir)
 	env := append(os.Environ(),
 		"HOME="+home,
 		"RABBITMQ_NODENAME=duepost-"+port(b.AMQPAddr)+"@localhost",
@@ -114,6 +111,14 @@ func (r RabbitMQ) Start(ctx context.Context, o Options) (*Broker, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// Seen is the path by which the broker sees Options.Dir.
+func (r RabbitMQ) Seen(dir string) string {
+	if r.root == "" {
+		return dir
+	}
+	return inside
 }
 
 // command makes a process of a program of the installation. That of a Debian of its own gets a

@@ -40,7 +40,7 @@ func layout() map[string][]string {
 		".":       {amqpClient},
 		"dialect": {}, "ladder": {""}, "once": {"", "dialect"}, "outbox": {"", "dialect"}, "sweep": {"", "dialect"},
 		"duepostest": internal("config", "daemon", "store"),
-		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "headers", "httpapi", "load", "relay", "relay/topology",
+		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "gateway", "headers", "httpapi", "load", "relay", "relay/topology",
 			"store", "storebench"),
 			"", amqpClient, kong, hdr),
 		"internal/amqp": {}, "internal/proxy": {}, "internal/requirement": {}, "internal/tidy": {},
