@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay tidy lint cover demo bench overhead compare nightly
+.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay tidy lint cover demo bench examples overhead compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ oracle: ## the store against an implementation over Pebble, with random operatio
 databases: ## once, outbox and sweep on SQLite, PostgreSQL, MariaDB and Redis, as installed
 	cd dbtest && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 110s ./...
 	cd once/redisonce && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 110s ./...
+
+# A module of its own, because of its drivers and its browser.
+examples: ## the example programs, with their page in a headless Chromium
+	cd examples && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 5m ./...
 
 e2e: PACKAGES = ./e2e/...
 e2e: export DUEPOST_E2E_CHAIN = 100000

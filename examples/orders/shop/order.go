@@ -64,7 +64,7 @@ func (s *Shop) Place(ctx context.Context, sku string, quantity int64) (Order, er
 		first := s.ladder.First(id)
 		_, err := s.exec(ctx, tx, "INSERT INTO shop_orders (id, sku, quantity, status, placed_at, expires_at, next_look) "+
 			"VALUES (?, ?, ?, ?, "+now+", "+now+" + ?, ?)",
-			id, sku, quantity, Unpaid, s.cfg.Steps.Deadline.Milliseconds(), s.cfg.Now().Add(first.Delay).UnixMilli())
+			id, sku, quantity, Unpaid, s.cfg.Steps.Deadline.Milliseconds(), first.At.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("insert order: %w", err)
 		}
