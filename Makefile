@@ -51,7 +51,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 # The oracle has a module of its own, because Pebble brings dozens of others.
 oracle: ## the store against an implementation over Pebble, with random operations
-	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 5m ./...
+	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 8m ./...
 
 # Modules of their own, because of their drivers. Both start the servers that they need.
 databases: ## once, outbox and sweep on SQLite, PostgreSQL, MariaDB and Redis, as installed
@@ -60,7 +60,7 @@ databases: ## once, outbox and sweep on SQLite, PostgreSQL, MariaDB and Redis, a
 
 # A module of its own, because of its drivers and its browser.
 examples: ## the example programs, with their page in a headless Chromium
-	cd examples && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 5m ./...
+	cd examples && test -z "$$(gofmt -l .)" && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -count 1 -timeout 8m ./...
 
 e2e: PACKAGES = ./e2e/...
 e2e: export DUEPOST_E2E_CHAIN = 100000

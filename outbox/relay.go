@@ -17,9 +17,13 @@ type Publisher interface {
 	Publish(ctx context.Context, m duepost.Message) (duepost.Receipt, error)
 }
 
+// longestPause is between two rounds when something goes wrong for long: soon after it ends,
+// what has gathered is sent.
+const longestPause = 10 * time.Second
+
 // Relay publishes what is added until ctx ends, and then returns nil. It may run in any number
 // of processes. Faults of the database and the broker are logged and tried again, with pauses
-// that grow up to a minute.
+// that grow up to ten seconds, or to [Options.Interval] where that is longer.
 func (o *Outbox) Relay(ctx context.Context, p Publisher) error {
 	if p == nil {
 		return fmt.Errorf("relay: publisher is nil: %w", ErrInvalid)
@@ -37,7 +41,7 @@ func (o *Outbox) Relay(ctx context.Context, p Publisher) error {
 		case err != nil:
 			o.log.Warn("relay failed", "err", err, "next", pause)
 			o.rest(ctx, pause, nil)
-			pause = min(2*pause, max(o.o.Interval, time.Minute))
+			pause = min(2*pause, max(o.o.Interval, longestPause))
 			continue
 		case n == 0:
 			o.rest(ctx, o.o.Interval, o.wake)

@@ -6,15 +6,25 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
-// BuildDuepost builds the program into dir and returns its path, unless one is given.
+// module is the one that has the program.
+const module = "github.com/duepost/duepost"
+
+// BuildDuepost builds the program into dir and returns its path, unless one is given. It may be
+// called in any module that knows where ours is.
 func BuildDuepost(ctx context.Context, program, dir string) (string, error) {
 	if program != "" {
 		return program, nil
 	}
 	program = filepath.Join(dir, "bin", "duepost")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/duepost/duepost/cmd/duepost")
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("find module %s: %w", module, err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/duepost")
+	build.Dir = strings.TrimSpace(string(root))
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build duepost: %w\n%s", err, out)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/duepost/duepost/dialect"
 	"github.com/duepost/duepost/once"
@@ -17,10 +18,15 @@ import (
 // An index over status and expires_at lets the sweep read what is overdue and nothing else. MySQL
 // has no CREATE INDEX IF NOT EXISTS, so the index is a part of the table there.
 func schema(d dialect.Dialect) string {
-	inTable, after := "", "CREATE INDEX IF NOT EXISTS shop_orders_due ON shop_orders (status, expires_at, id);\n"
-	if d == dialect.MySQL {
-		inTable, after = ", INDEX shop_orders_due (status, expires_at, id)", ""
+	index := func(name, columns string) (inTable, after string) {
+		if d == dialect.MySQL {
+			return ",\n\tINDEX " + name + " (" + columns + ")", ""
+		}
+		table := name[:strings.LastIndexByte(name, '_')]
+		return "", "CREATE INDEX IF NOT EXISTS " + name + " ON " + table + " (" + columns + ");\n"
 	}
+	due, dueAfter := index("shop_orders_due", "status, expires_at, id")
+	order, orderAfter := index("shop_letters_order", "order_id")
 	return `CREATE TABLE IF NOT EXISTS shop_items (
 	sku VARCHAR(50) NOT NULL PRIMARY KEY,
 	name VARCHAR(100) NOT NULL,
@@ -37,11 +43,11 @@ CREATE TABLE IF NOT EXISTS shop_orders (
 	ended_at BIGINT NOT NULL DEFAULT 0,
 	looks BIGINT NOT NULL DEFAULT 0,
 	next_look BIGINT NOT NULL DEFAULT 0,
-	late BIGINT NOT NULL DEFAULT 0` + inTable + `);
-` + after + `CREATE TABLE IF NOT EXISTS shop_letters (
+	late BIGINT NOT NULL DEFAULT 0` + due + `);
+` + dueAfter + `CREATE TABLE IF NOT EXISTS shop_letters (
 	order_id VARCHAR(50) NOT NULL,
-	written_at BIGINT NOT NULL);
-`
+	written_at BIGINT NOT NULL` + order + `);
+` + orderAfter
 }
 
 // migrate makes the tables that are not there.

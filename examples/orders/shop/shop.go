@@ -30,6 +30,9 @@ type Config struct {
 	// SweepEvery is how often the sweep looks for forgotten orders, and how long after its
 	// deadline an order is left to its message. Default 1 minute.
 	SweepEvery time.Duration
+	// Lease is how long the others leave alone what an instance had begun that died. Default 1
+	// minute.
+	Lease time.Duration
 	// Concurrency is how many orders, and how many letters, are worked on at once. Default 8.
 	Concurrency int
 	// Retry says how work that failed is tried again. Default that of package duepost.
@@ -72,14 +75,16 @@ func New(ctx context.Context, cfg Config) (*Shop, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if s.outbox, err = outbox.New(cfg.DB, cfg.Dialect, outbox.Options{Now: cfg.Now, Logger: cfg.Logger}); err != nil {
+	if s.outbox, err = outbox.New(cfg.DB, cfg.Dialect, outbox.Options{
+		Lease: cfg.Lease, Now: cfg.Now, Logger: cfg.Logger,
+	}); err != nil {
 		return nil, err
 	}
 	if s.sweep, err = sweep.New(cfg.DB, cfg.Dialect, sweep.Options{
 		Name: "shop-unpaid", Table: "shop_orders", ID: "id", Due: "expires_at", Where: "status = 'unpaid'",
 		Bound:  func(t time.Time) any { return t.UnixMilli() },
 		Handle: s.expire,
-		Grace:  cfg.SweepEvery, Interval: cfg.SweepEvery, Logger: cfg.Logger,
+		Grace:  cfg.SweepEvery, Interval: cfg.SweepEvery, Lease: cfg.Lease, Logger: cfg.Logger,
 	}); err != nil {
 		return nil, err
 	}
