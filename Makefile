@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay tidy lint cover demo bench examples overhead compare nightly
+.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay cluster tidy lint cover demo bench examples overhead compare nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ relay: ## the relay against RabbitMQ 3.10, where it is installed, and 4.3
 	$(GO) vet -tags relay $(PACKAGES)
 	$(call tests,-tags relay -count 1 -parallel 4 -timeout 4m)
 
+cluster: export DUEPOST_RELAY_CLUSTER = 100000
+cluster: ## the relay on three nodes of RabbitMQ 4.3 that fail in turn, with 100,000 messages
+	$(GO) test -tags relay -count 1 -timeout 15m -v -run '^TestCluster$$' ./internal/relay
+
 tidy: ## the house rules; prints the longest files and functions
 	$(GO) test -count 1 ./internal/tidy
 	@$(GO) test -count 1 -v -run TestLengths ./internal/tidy | sed -n 's/.*_test.go:[0-9]*: //p'
@@ -114,3 +118,4 @@ nightly: ## what takes long: race, fuzz for minutes each, the suites ten times
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5m
 	$(GO) test -count 10 -timeout 2h $(PACKAGES)
+	$(MAKE) cluster

@@ -130,12 +130,30 @@ func (b *Broker) Kill() error {
 	if b.cmd == nil {
 		return nil
 	}
-	// The negative id is the group that Start made.
-	if err := syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill %s: %w", b.Name, err)
+	if err := b.signalGroup(syscall.SIGKILL); err != nil {
+		return err
 	}
 	<-b.ended
 	b.cmd = nil
+	return nil
+}
+
+// Freeze lets the broker do nothing until Thaw, while its connections stay as they are: so looks a
+// machine that hangs.
+func (b *Broker) Freeze() error { return b.signalGroup(syscall.SIGSTOP) }
+
+// Thaw lets the broker go on.
+func (b *Broker) Thaw() error { return b.signalGroup(syscall.SIGCONT) }
+
+// signalGroup signals all processes of the broker.
+func (b *Broker) signalGroup(sig syscall.Signal) error {
+	if b.cmd == nil {
+		return fmt.Errorf("signal %s: it does not run", b.Name)
+	}
+	// The negative id is the group that Start made.
+	if err := syscall.Kill(-b.cmd.Process.Pid, sig); err != nil {
+		return fmt.Errorf("send %v to %s: %w", sig, b.Name, err)
+	}
 	return nil
 }
 

@@ -75,6 +75,18 @@ func StartRabbitMQ(t testing.TB, o Options) *Broker {
 // it is ready, which takes about 8 s. Statistics of the management API are gathered each second
 // instead of each five, so that nobody waits for them.
 func (r RabbitMQ) Start(ctx context.Context, o Options) (*Broker, error) {
+	b, err := r.prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Start(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// prepare makes all that a broker needs and does not start it.
+func (r RabbitMQ) prepare(o Options) (*Broker, error) {
 	b, err := newBroker("RabbitMQ "+r.Version, o)
 	if err != nil {
 		return nil, err
@@ -89,7 +101,7 @@ func (r RabbitMQ) Start(ctx context.Context, o Options) (*Broker, error) {
 	home := r.Seen(o.Dir)
 	env := append(os.Environ(),
 		"HOME="+home,
-		"RABBITMQ_NODENAME=duepost-"+port(b.AMQPAddr)+"@localhost",
+		"RABBITMQ_NODENAME="+b.node(),
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODE_PORT="+port(b.AMQPAddr),
 		"RABBITMQ_DIST_PORT="+port(distAddr),
@@ -107,11 +119,11 @@ func (r RabbitMQ) Start(ctx context.Context, o Options) (*Broker, error) {
 		return cmd
 	}
 	b.serve, b.control = []string{rabbitServer}, rabbitControl
-	if err := b.Start(ctx); err != nil {
-		return nil, err
-	}
 	return b, nil
 }
+
+// node is the name of a RabbitMQ among others.
+func (b *Broker) node() string { return "duepost-" + port(b.AMQPAddr) + "@localhost" }
 
 // Seen is the path by which the broker sees Options.Dir.
 func (r RabbitMQ) Seen(dir string) string {
