@@ -70,6 +70,7 @@ e2e: ## the black-box suites: programs in five languages against the real binary
 gateway: PACKAGES = ./internal/gateway ./e2e/gateway
 gateway: ## the gateway, also in front of RabbitMQ 3.10, where it is installed, and 4.3
 	$(call tests,-count 1 -timeout 5m)
+	$(GO) run ./e2e/conformance -rabbitmq all
 
 conformance: ## the integration tests of the Go client amqp091-go against duepost serve
 	$(GO) run ./e2e/conformance

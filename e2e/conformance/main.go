@@ -1,5 +1,6 @@
 // Command conformance runs the integration tests of the Go client amqp091-go
-// against "duepost serve".
+// against "duepost serve", or with -rabbitmq through "duepost relay --gateway"
+// against a RabbitMQ.
 //
 // It takes the client's sources at the version below out of the module cache,
 // compiles their tests in a temporary directory, and runs them against a broker
@@ -31,17 +32,26 @@ const client = "github.com/rabbitmq/amqp091-go@v1.16.0"
 //go:embed left-out.txt
 var leftOutText string
 
+//go:embed left-out-rabbitmq.txt
+var leftOutOfRabbitMQText string
+
 // options are what the command line says.
 type options struct {
 	run   string
 	url   string
 	trace bool
+	// rabbitmq is the version of a RabbitMQ to start, empty for Duepost; direct is without the
+	// gateway.
+	rabbitmq string
+	direct   bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.run, "run", "", "run only the tests that match this `pattern`")
 	flag.StringVar(&o.url, "url", "", "use the broker at this `URL` instead of starting duepost")
+	flag.StringVar(&o.rabbitmq, "rabbitmq", "", "go through the gateway to the installed RabbitMQ of this `version`, 3.10 or 4.3, or all that are installed")
+	flag.BoolVar(&o.direct, "direct", false, "with -rabbitmq, go without the gateway")
 	flag.BoolVar(&o.trace, "v", false, "print everything that the tests print")
 	stage := flag.String("stage", "", "`directory` that an outer run has prepared; set by the program itself")
 	flag.Parse()
@@ -70,6 +80,9 @@ func conform(ctx context.Context, o options, stage string) error {
 	defer os.RemoveAll(dir)
 	if err := prepare(ctx, dir, o.url == ""); err != nil {
 		return err
+	}
+	if o.rabbitmq != "" {
+		return runOnRabbitMQ(ctx, o, dir)
 	}
 	if o.url != "" {
 		return run(ctx, o, dir)

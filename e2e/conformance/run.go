@@ -23,7 +23,11 @@ const (
 
 // run plays all tests that are not left out and judges what came of them.
 func run(ctx context.Context, o options, dir string) error {
-	left, err := parseLeftOut(leftOutText)
+	text := leftOutText
+	if o.rabbitmq != "" {
+		text += leftOutOfRabbitMQText
+	}
+	left, err := parseLeftOut(text)
 	if err != nil {
 		return err
 	}

@@ -21,19 +21,44 @@ type content struct {
 // keepContent is the largest buffer that is kept for the next message.
 const keepContent = 4 << 10
 
-// asksForDelay reads a header frame and reports whether the message has a header that sends it to
-// the relay, as its binding has them. What cannot be read has none: the broker will refuse it.
-func (c *content) asksForDelay(frame []byte) bool {
+// wish is what a message asks of a delayed exchange.
+type wish uint8
+
+const (
+	noWish  wish = iota // nothing: it goes the broker's way
+	served              // it has a header that would send it to the relay, and no delay
+	waiting             // to be kept: the relay's business
+)
+
+// read reads a header frame; the error is an *amqp.Error for the client. What cannot be read at
+// all asks for nothing: the broker will refuse it.
+func (c *content) read(frame []byte) (wish, error) {
 	if c.header.Decode(payload(frame)) != nil {
-		return false
+		return noWish, nil
 	}
 	flags := c.header.Properties
 	if len(flags) < 2 || binary.BigEndian.Uint16(flags)&amqp.FlagHeaders == 0 {
-		return false
+		return noWish, nil
 	}
 	if c.properties.Decode(c.header.Properties) != nil {
-		return false
+		return noWish, nil
 	}
+	if !c.asksForDelay() {
+		return noWish, nil
+	}
+	delay, err := headers.ParseDelay(c.properties.Headers, roundUpMillis(time.Now()))
+	if err != nil {
+		return noWish, err
+	}
+	if _, absolute := c.properties.Headers.Lookup(headers.DeliveryTime); delay.Waits() || absolute {
+		return waiting, nil
+	}
+	return served, nil
+}
+
+// asksForDelay reports whether the message has a header that sends it to the relay, as its binding
+// has them.
+func (c *content) asksForDelay() bool {
 	for key := range c.properties.Headers.All() {
 		switch string(key) {
 		case headers.XDelay, headers.DeliveryDelay, headers.DeliveryTime:
@@ -43,10 +68,10 @@ func (c *content) asksForDelay(frame []byte) bool {
 	return false
 }
 
-// mark returns the frame that asksForDelay has read with what the relay needs to know and RabbitMQ
+// mark returns the frame that was read last with what the relay needs to know and RabbitMQ
 // would take away: when it was accepted, BCC, and the expiration, which must not run while the
-// message waits. If that made the frame larger than the broker accepts, the frame passes as it is.
-func (c *content) mark(h head, frame []byte, frameMax uint32, s *stats) (instead []byte, passes bool) {
+// message waits. If that made the frame larger than the broker accepts, the frame stays as it is.
+func (c *content) mark(h head, frame []byte, frameMax uint32, s *stats) []byte {
 	c.table = c.table[:0]
 	for key, v := range c.properties.Headers.All() {
 		switch string(key) {
@@ -72,16 +97,16 @@ func (c *content) mark(h head, frame []byte, frameMax uint32, s *stats) (instead
 	c.properties.SetHeaders(c.table)
 	c.encoded = c.properties.Append(c.encoded[:0])
 	c.frame = wire.AppendContentHeader(c.frame[:0], h.channel, c.header.Class, c.header.BodySize, c.encoded)
-	instead = c.frame
+	marked := c.frame
 	if len(frame) > keepContent {
 		c.table, c.encoded, c.frame = nil, nil, nil
 	}
-	if frameMax > 0 && len(instead) > int(frameMax) {
+	if frameMax > 0 && len(marked) > int(frameMax) {
 		s.unmarked.Add(1)
-		return nil, true
+		return frame
 	}
 	s.marked.Add(1)
-	return instead, false
+	return marked
 }
 
 // canHold reports whether an expiration is one that the broker would accept.

@@ -224,21 +224,22 @@ func TestHeaderThatWouldNotFitPassesAsItIs(t *testing.T) {
 	pass(wire.AppendMethod(nil, 0, &wire.ConnectionTuneOk{FrameMax: 4096}))
 	pass(wire.AppendMethod(nil, 0, &wire.ConnectionOpen{VirtualHost: "v"}))
 	for size := 4020; size <= 4060; size += 10 {
-		pass(wire.AppendMethod(nil, 1, &wire.BasicPublish{Exchange: []byte("x")}))
+		publish := wire.AppendMethod(nil, 1, &wire.BasicPublish{Exchange: []byte("x")})
 		table := append([]byte("\x07x-delayI\x00\x00\x00\x01\x01pS\x00\x00"), byte(size>>8), byte(size))
 		table = append(table, make([]byte, size)...)
 		props := append([]byte{0x20, 0, 0, 0, byte(len(table) >> 8), byte(len(table))}, table...)
 		header := wire.AppendContentHeader(nil, 1, 60, 0, props)
 		if size <= 4020 {
-			_, err := client.Write(header)
+			_, err := client.Write(append(publish, header...))
 			must(t, err)
-			expect(t, broker, wire.AppendContentHeader(nil, 1, 60, 0, props)[:1])
+			expect(t, broker, publish)
+			expect(t, broker, header[:1])
 			rest := make([]byte, len(header)+len("\x12x-duepost-acceptedl")+8-1)
 			_, err = io.ReadFull(broker, rest)
 			must(t, err)
 			continue
 		}
-		pass(header)
+		pass(append(publish, header...))
 	}
 	if got := s.Stats(); got.Marked != 1 || got.Unmarked != 4 {
 		t.Errorf("got %d marked and %d not, want 1 and 4", got.Marked, got.Unmarked)

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"encoding/binary"
-	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/wire"
@@ -33,18 +32,19 @@ type upward struct {
 	frameMax uint32 // as the client has tuned it; 0 for no limit
 	// near is what exchanges of this vhost this client has named, so that a publish needs no lock.
 	near map[string]*exchange
-	// marked has the channels whose next frame is the content header of a publish to an exchange
-	// that is delayed, or may be.
-	marked map[uint16]*exchange
-	holds  map[uint16]*hold
+	// kept has the channels whose publish waits for its content header, the next frame.
+	kept  map[uint16]*publication
+	spare *publication // for the next
+	holds map[uint16]*hold
 	// answered is what a hold that ends has asked about: it is not asked about again.
 	answered *exchange
 	content  content
-	instead  []byte // what replace returned last
+	// What replace returned last, and a part of it.
+	instead, redirection []byte
 }
 
 func newUpward(l *link) *upward {
-	return &upward{l: l, near: map[string]*exchange{}, marked: map[uint16]*exchange{}, holds: map[uint16]*hold{}}
+	return &upward{l: l, near: map[string]*exchange{}, kept: map[uint16]*publication{}, holds: map[uint16]*hold{}}
 }
 
 // look implements sieve.
@@ -57,11 +57,14 @@ func (u *upward) look(h head, id wire.MethodID) interest {
 			return whole
 		}
 	}
-	if h.kind == wire.FrameHeader {
-		if len(u.marked) > 0 && u.marked[h.channel] != nil {
+	if len(u.kept) > 0 {
+		if p := u.kept[h.channel]; p != nil {
+			if h.total() > mostSeen {
+				u.release(h.channel, p)
+				return blocked
+			}
 			return whole
 		}
-		return untouched
 	}
 	switch id {
 	case wire.BasicPublishID,
@@ -85,13 +88,15 @@ func (u *upward) replace(h head, id wire.MethodID, frame []byte) (instead []byte
 			return nil, false
 		}
 	}
-	if h.kind == wire.FrameHeader {
-		return u.header(h, frame)
+	if len(u.kept) > 0 {
+		if p := u.kept[h.channel]; p != nil {
+			return u.header(h, p, frame)
+		}
 	}
 	args := arguments(frame)
 	switch id {
 	case wire.BasicPublishID:
-		u.publish(h, args)
+		return u.publish(h, frame)
 	case wire.ConnectionTuneOkID:
 		if len(args) >= 6 {
 			u.frameMax = binary.BigEndian.Uint32(args[2:]) // behind channel-max
@@ -153,39 +158,6 @@ func (u *upward) resume(channel uint16) []byte {
 	return passing
 }
 
-// publish notes whether the content header that follows on the channel is of a message that may
-// have to be marked. [amqp basic.publish]
-func (u *upward) publish(h head, args []byte) {
-	if len(args) < 2 {
-		return
-	}
-	name, _, ok := amqp.CutShortStr(args[2:]) // behind the reserved short
-	if !ok || !mayBeDelayed(name) {
-		u.unmark(h.channel)
-		return
-	}
-	x := u.find(name)
-	if x.isStale(time.Now()) {
-		u.l.gw.exchanges.ask(x)
-	}
-	if x.state.Load() == plain {
-		u.unmark(h.channel)
-		return
-	}
-	u.marked[h.channel] = x
-}
-
-func (u *upward) unmark(channel uint16) {
-	if len(u.marked) > 0 {
-		delete(u.marked, channel)
-	}
-}
-
-// mayBeDelayed reports whether an exchange of that name can be delayed: the broker's own are not.
-func mayBeDelayed(name []byte) bool {
-	return len(name) > 0 && !bytes.HasPrefix(name, []byte("amq.")) && !bytes.HasSuffix(name, []byte(dueSuffix))
-}
-
 // find returns what is known of an exchange, without a lock if this client has named it before.
 func (u *upward) find(name []byte) *exchange {
 	if x := u.near[string(name)]; x != nil && !x.forgotten.Load() {
@@ -197,28 +169,6 @@ func (u *upward) find(name []byte) *exchange {
 	x := u.l.gw.exchanges.find(u.vhost, string(name))
 	u.near[x.key.name] = x
 	return x
-}
-
-// header deals with the content header of a publish that was marked.
-func (u *upward) header(h head, frame []byte) (instead []byte, passes bool) {
-	x := u.marked[h.channel]
-	if x == nil || !u.content.asksForDelay(frame) {
-		u.unmark(h.channel)
-		return nil, true
-	}
-	switch state := x.state.Load(); {
-	case state == unsure && u.answered != x:
-		u.holdFor(x, h.channel, frame) // with its mark
-		return nil, false
-	case state == unsure:
-		// Nobody could tell. The relay takes the time of its intake for the time of acceptance.
-		u.l.gw.stats.unmarked.Add(1)
-	case state == delayed:
-		u.unmark(h.channel)
-		return u.content.mark(h, frame, u.frameMax, &u.l.gw.stats)
-	}
-	u.unmark(h.channel)
-	return nil, true
 }
 
 // holdFor holds a channel, beginning with a frame, until the topology has said what x is.
