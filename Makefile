@@ -24,7 +24,7 @@ $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay cluster tidy lint cover demo bench examples overhead compare nightly
+.PHONY: help build test race fuzz oracle databases e2e gateway conformance parity relay cluster tidy lint cover demo bench examples overhead compare relaybench nightly
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ overhead: ## CPU and allocations of the SDK and of the bare AMQP client, by turn
 
 compare: ## load Duepost, and RabbitMQ where it is installed, by turns and print the ratios
 	$(GO) run ./bench/compare
+
+relaybench: ## what the relay costs RabbitMQ, beside a ladder of TTL queues and no delay, 20 minutes
+	$(GO) run ./bench/relay
 
 nightly: ## what takes long: race, fuzz for minutes each, the suites ten times
 	$(MAKE) race

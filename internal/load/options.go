@@ -33,6 +33,9 @@ type Options struct {
 	Persistent bool
 	// Window is how many messages a publisher may have unconfirmed.
 	Window int
+	// Rate is how many messages all publishers publish in a second, evenly; 0 for as many as they
+	// can.
+	Rate int
 	// AckEvery is how many deliveries one basic.ack (multiple) settles.
 	AckEvery int
 	// Prefetch is the consumers' prefetch count.
@@ -51,6 +54,21 @@ type Options struct {
 	// PID of the broker, 0 if unknown; with Children its descendants count as well.
 	PID      int
 	Children bool
+	// HelperPID is a process that takes part in the delivery and is none of the broker's, 0 for
+	// none.
+	HelperPID int
+	// Route is how messages find their queue, where the broker needs more than an exchange for it.
+	// nil declares what is needed.
+	Route *Route
+}
+
+// Route is a way into a queue. Both are there already.
+type Route struct {
+	Exchange, Queue string
+	// Key is the routing key of a message that is to wait so long; nil for the name of the queue.
+	Key func(delay time.Duration) string
+	// Step is what delays are multiples of; 0 for a millisecond.
+	Step time.Duration
 }
 
 // MinSize is the smallest body: it must hold the stamp.
@@ -83,9 +101,13 @@ func (o Options) Validate() error {
 	least("ack-every", o.AckEvery, 1)
 	least("prefetch", o.Prefetch, o.AckEvery)
 	least("messages", o.Messages, 1)
+	least("rate", o.Rate, 0)
 	if o.Queues > min(o.Publishers, o.Consumers) {
 		faults = append(faults, fmt.Errorf("queues: is %d, must not be above publishers (%d) or consumers (%d)",
 			o.Queues, o.Publishers, o.Consumers))
+	}
+	if o.Route != nil && o.Queues != 1 {
+		faults = append(faults, fmt.Errorf("queues: is %d, a route leads to one", o.Queues))
 	}
 	if o.Duration <= 0 || o.Warmup < 0 || o.Patience <= 0 || o.BurstIn <= 0 {
 		faults = append(faults, errors.New("duration, burst-in, patience: must be above 0, warmup not below"))

@@ -47,12 +47,16 @@ func (p *publisher) open(conn *amqp.Connection) error {
 // run publishes by the plan until it ends or until stop is done; then it waits for what is
 // unconfirmed, for as long as ctx lasts.
 func (p *publisher) run(ctx, stop context.Context, next plan) error {
+	begun, pace := time.Now(), p.o.pace()
 	m := amqp.Publishing{DeliveryMode: amqp.Transient, Body: make([]byte, p.o.Size)}
 	if p.o.Persistent {
 		m.DeliveryMode = amqp.Persistent
 	}
 	for seq := uint64(0); stop.Err() == nil; seq++ {
 		if err := p.awaitWindow(ctx, p.o.Window-1); err != nil {
+			return err
+		}
+		if err := p.until(ctx, begun.Add(time.Duration(seq)*pace)); err != nil {
 			return err
 		}
 		now := time.Now()
@@ -67,17 +71,52 @@ func (p *publisher) run(ctx, stop context.Context, next plan) error {
 		if delay > 0 {
 			m.Headers = amqp.Table{"x-delay": delay.Milliseconds()}
 		}
+		key := p.key
+		if p.o.Route != nil && p.o.Route.Key != nil {
+			key = p.o.Route.Key(delay)
+		}
 		stamp{p.id, seq, now, delay}.put(m.Body)
 		if p.sentAt != nil {
 			p.sentAt[seq%uint64(len(p.sentAt))] = now
 		}
 		// The client has written the body to the socket when this returns, so it can be reused.
-		if err := p.channel.PublishWithContext(ctx, p.exchange, p.key, false, false, m); err != nil {
+		if err := p.channel.PublishWithContext(ctx, p.exchange, key, false, false, m); err != nil {
 			return fmt.Errorf("publish message %d: %w", seq, err)
 		}
 		p.sent.Add(1)
 	}
 	return p.awaitWindow(ctx, 0)
+}
+
+// pace is the time between two messages of a publisher.
+func (o Options) pace() time.Duration {
+	if o.Rate == 0 {
+		return 0
+	}
+	return time.Second * time.Duration(o.Publishers) / time.Duration(o.Rate)
+}
+
+// until waits for the time of the next message and takes the confirms that come meanwhile.
+func (p *publisher) until(ctx context.Context, at time.Time) error {
+	left := time.Until(at)
+	if left <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case c, ok := <-p.confirms:
+			if !ok {
+				return errors.New("await confirm: the broker closed the channel")
+			}
+			p.settle(c)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // awaitWindow waits until at most left messages are unconfirmed, and takes whatever other

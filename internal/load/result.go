@@ -23,8 +23,10 @@ type Result struct {
 	PublishRate   float64 `json:"publish_per_s,omitempty"`
 	ConsumeRate   float64 `json:"consume_per_s,omitempty"`
 	// BrokerMicros is the broker's CPU time per message of the steady part; for delayed and
-	// burst it is the whole life of a message. ClientMicros is this program's own.
+	// burst it is the whole life of a message. ClientMicros is this program's own, HelperMicros
+	// that of Options.HelperPID.
 	BrokerMicros float64 `json:"broker_us_per_msg,omitempty"`
+	HelperMicros float64 `json:"helper_us_per_msg,omitempty"`
 	ClientMicros float64 `json:"client_us_per_msg,omitempty"`
 	RSSStartMiB  float64 `json:"rss_start_mib,omitempty"`
 	RSSPeakMiB   float64 `json:"rss_peak_mib,omitempty"`

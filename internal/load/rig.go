@@ -51,8 +51,10 @@ func newRig(ctx context.Context, o Options, delayed bool) (*rig, error) {
 	for i := 0; err == nil && i < o.Consumers; i++ {
 		err = r.addConsumer(i)
 	}
-	if err == nil && o.PID != 0 {
-		_, err = readUsage(o.PID, o.Children)
+	for _, pid := range []int{o.PID, o.HelperPID} {
+		if err == nil && pid != 0 {
+			_, err = readUsage(pid, o.Children)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.close())
@@ -69,6 +71,10 @@ func (r *rig) declare(delayed bool) (err error) {
 	ch, err := r.admin.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", err)
+	}
+	if r.o.Route != nil {
+		r.exchange, r.queues = r.o.Route.Exchange, []string{r.o.Route.Queue}
+		return ch.Close()
 	}
 	name := fmt.Sprintf("duepost.bench.%x", rand.Uint64())
 	if delayed {
@@ -166,7 +172,7 @@ func (r *rig) consume() {
 type sample struct {
 	at                        time.Time
 	sent, confirmed, received uint64
-	broker, client            time.Duration // CPU
+	broker, client, helper    time.Duration // CPU
 	rssBytes                  int64
 }
 
@@ -183,6 +189,10 @@ func (r *rig) sample() sample {
 	if r.o.PID != 0 {
 		u, _ := readUsage(r.o.PID, r.o.Children)
 		s.broker, s.rssBytes = u.cpu, u.rssBytes
+	}
+	if r.o.HelperPID != 0 {
+		u, _ := readUsage(r.o.HelperPID, false)
+		s.helper = u.cpu
 	}
 	u, _ := readUsage(os.Getpid(), false)
 	s.client = u.cpu
@@ -273,7 +283,7 @@ func (r *rig) close() error {
 	r.finishConsumers()
 	r.watching.Wait()
 	var faults []error
-	if r.admin != nil && !r.admin.IsClosed() {
+	if r.admin != nil && !r.admin.IsClosed() && r.o.Route == nil {
 		faults = append(faults, r.remove())
 	}
 	for _, conn := range r.conns {

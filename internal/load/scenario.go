@@ -70,7 +70,7 @@ func (r *rig) runTimed(consumeAtOnce bool, res *Result) error {
 		r.consume()
 	}
 	res.spent(a, b, messages)
-	return r.drain()
+	return r.drain(res)
 }
 
 // runFilled fills the queues, then measures the tenth to the ninetieth percent of emptying them.
@@ -90,7 +90,7 @@ func (r *rig) runFilled(res *Result) error {
 	}
 	res.ConsumeRate = rate(b.received-a.received, a, b)
 	res.spent(a, b, b.received-a.received)
-	return r.drain()
+	return r.drain(res)
 }
 
 // runDelayed publishes delayed messages and waits until all have come. The broker's CPU time is
@@ -108,7 +108,7 @@ func (r *rig) runDelayed(res *Result, plans func(*publisher) plan) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}
-	if err := r.drain(); err != nil {
+	if err := r.drain(res); err != nil {
 		return err
 	}
 	end := r.sample()
@@ -134,9 +134,9 @@ func (r *rig) middle(count func(sample) uint64) (a, b sample, err error) {
 
 // drain waits until everything accepted has been received, or nothing has come for as long as
 // the patience after the last due instant.
-func (r *rig) drain() error {
+func (r *rig) drain(res *Result) error {
 	longest := r.o.Patience
-	if r.exchange != "" {
+	if res.Scenario == Delayed || res.Scenario == Burst {
 		longest += max(r.o.DelayMax, r.o.BurstIn)
 	}
 	return r.await(longest, func(s sample) bool { return s.received >= r.published(s) })
@@ -188,9 +188,13 @@ func (r *rig) lastDelivery() time.Time {
 // spread plans delays that are uniform over the range; the same every time.
 func (o Options) spread(p *publisher) plan {
 	share, random := o.share(p), rand.New(rand.NewPCG(1, uint64(p.id)))
-	width := o.DelayMax.Milliseconds() - o.DelayMin.Milliseconds() + 1
+	step := time.Millisecond
+	if o.Route != nil && o.Route.Step > 0 {
+		step = o.Route.Step
+	}
+	width := int64((o.DelayMax-o.DelayMin)/step) + 1
 	return func(seq uint64, _ time.Time) (time.Duration, bool) {
-		return o.DelayMin + time.Duration(random.Int64N(width))*time.Millisecond, seq < share
+		return o.DelayMin + time.Duration(random.Int64N(width))*step, seq < share
 	}
 }
 
@@ -225,6 +229,7 @@ func (r *Result) spent(a, b sample, messages uint64) {
 	}
 	per := func(d time.Duration) float64 { return round2(float64(d.Microseconds()) / float64(messages)) }
 	r.BrokerMicros = per(b.broker - a.broker)
+	r.HelperMicros = per(b.helper - a.helper)
 	r.ClientMicros = per(b.client - a.client)
 }
 

@@ -5,8 +5,12 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 func TestStampRoundTrip(t *testing.T) {
@@ -52,6 +56,16 @@ func TestPlans(t *testing.T) {
 		t.Error("the plan goes on beyond its share")
 	}
 
+	o.DelayMax, o.Route = 10*time.Second, &Route{Step: time.Second}
+	next, seen = o.spread(&publisher{}), map[time.Duration]int{}
+	for seq := range uint64(1000) {
+		d, _ := next(seq, time.Time{})
+		seen[d]++
+	}
+	if len(seen) != 10 || seen[time.Second] == 0 || seen[10*time.Second] == 0 {
+		t.Errorf("%d different delays, want the 10 of whole seconds: %v", len(seen), seen)
+	}
+
 	due := time.Unix(1000, 0)
 	burst := o.at(&publisher{}, due)
 	if d, _ := burst(0, due.Add(-1500*time.Microsecond)); d != 2*time.Millisecond {
@@ -60,6 +74,35 @@ func TestPlans(t *testing.T) {
 	if d, _ := burst(0, due.Add(time.Second)); d >= 0 {
 		t.Errorf("after due: delay %v, want a negative one, which fails the run", d)
 	}
+}
+
+func TestPace(t *testing.T) {
+	t.Parallel()
+	o := Defaults()
+	if got := o.pace(); got != 0 {
+		t.Errorf("without a rate: %v between messages, want none", got)
+	}
+	if o.Rate = 2000; o.pace() != 2*time.Millisecond {
+		t.Errorf("2000/s by 4 publishers: %v between messages of one, want 2ms", o.pace())
+	}
+}
+
+// TestPacedPublisher: waiting for the time of a message takes the confirms that come meanwhile.
+func TestPacedPublisher(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		confirms := make(chan amqp.Confirmation)
+		p := &publisher{confirms: confirms, steady: new(atomic.Bool)}
+		at := time.Now().Add(time.Second)
+		go func() { confirms <- amqp.Confirmation{DeliveryTag: 1, Ack: true} }()
+		if err := p.until(t.Context(), at); err != nil || p.confirmed.Load() != 1 || time.Now().Before(at) {
+			t.Errorf("until: %v, %d confirmed %v before its time", err, p.confirmed.Load(), time.Until(at))
+		}
+		close(confirms)
+		if err := p.until(t.Context(), at.Add(time.Second)); err == nil {
+			t.Error("until with a closed channel = nil error")
+		}
+	})
 }
 
 func TestOptionsValidate(t *testing.T) {
