@@ -13,6 +13,12 @@ import (
 // TestJava plays every scheme with the Java client that Debian ships.
 func TestJava(t *testing.T) {
 	t.Parallel()
+	play(t, javaProgram(t))
+}
+
+// javaProgram makes it ready.
+func javaProgram(t *testing.T) program {
+	t.Helper()
 	javac := requirement.Tool(t, "javac", "Debian package default-jdk-headless")
 	java := requirement.Tool(t, "java", "Debian package default-jdk-headless")
 	const hint = "Debian package librabbitmq-client-java"
@@ -33,5 +39,5 @@ func TestJava(t *testing.T) {
 		t.Fatalf("compile: %v\n%s", err, out)
 	}
 	// One thread for collecting and quick compilation only: these programs live for seconds.
-	play(t, program{argv: []string{java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath, "Main"}})
+	return program{argv: []string{java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath, "Main"}}
 }

@@ -26,7 +26,8 @@ export async function exchange(stage) {
     const letter = await inbox.take();
     stage.equal(letter.body, String(delay), 'order of release');
     stage.onTime(`${delay} ms`, due.get(delay), letter.arrived);
-    stage.equal({ ...letter.headers }, { 'x-delay': -delay, shop: 'north' }, 'headers');
+    const { 'x-duepost-id': _, ...headers } = letter.headers; // which a relay adds
+    stage.equal(headers, { 'x-delay': -delay, shop: 'north' }, 'headers');
     stage.equal(letter.properties.correlationId, `c-${delay}`, 'correlation id');
     stage.equal(letter.properties.deliveryMode, 2, 'delivery mode');
     stage.equal(letter.exchange, name, 'exchange');

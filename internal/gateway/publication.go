@@ -79,6 +79,7 @@ func (u *upward) header(h head, p *publication, frame []byte) (instead []byte, p
 		u.l.gw.stats.unmarked.Add(1)
 	case err != nil:
 		u.let(h.channel, p)
+		u.dropped[h.channel] = u.content.header.BodySize
 		return u.refuse(&errand{channel: h.channel, key: x.key}, wire.BasicPublishID, err)
 	case wish == served:
 		u.redirection = redirected(u.redirection[:0], p.frame, x.key.name)
@@ -88,6 +89,15 @@ func (u *upward) header(h head, p *publication, frame []byte) (instead []byte, p
 		return u.both(h, p, p.frame, marked)
 	}
 	return u.both(h, p, p.frame, frame)
+}
+
+// drop takes a frame of the body of a refused message.
+func (u *upward) drop(h head) {
+	if left := u.dropped[h.channel]; left > uint64(h.size) {
+		u.dropped[h.channel] = left - uint64(h.size)
+		return
+	}
+	delete(u.dropped, h.channel)
 }
 
 // both lets a publish pass with what follows.

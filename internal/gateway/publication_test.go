@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -95,4 +96,33 @@ func TestPublishWithoutItsContentPasses(t *testing.T) {
 		go func() { _, _ = client.Write(said) }()
 		expect(t, broker, said)
 	}
+}
+
+// The broker has closed the channel and would not expect a body, and other channels go on.
+func TestBodyOfRefusedMessageIsDropped(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	client, broker := s.connect(t, wire.ProtocolHeader)
+	s.exchanges.note(exchangeKey{"", "x"}, delayed)
+	other := wire.AppendFrame(nil, wire.FrameBody, 2, []byte("other"))
+	b := wire.AppendMethod(nil, 1, &wire.BasicPublish{Exchange: []byte("x")})
+	b = wire.AppendContentHeader(b, 1, 60, 10, []byte("\x20\x00\x00\x00\x00\x0a\x07x-delayt\x01"))
+	b = wire.AppendFrame(b, wire.FrameBody, 1, []byte("123456"))
+	b = append(b, other...)
+	_, err := client.Write(b)
+	must(t, err)
+	refusal := wire.AppendMethod(nil, 1, &wire.ExchangeDeclare{Exchange: s.nowhere, Type: "headers", Passive: true})
+	expect(t, broker, append(refusal, other...))
+	_, err = broker.Write(wire.AppendMethod(nil, 1, &wire.ChannelClose{ReplyCode: 404}))
+	must(t, err)
+	reason := make([]byte, headSize+idSize+2)
+	_, err = io.ReadFull(client, reason)
+	must(t, err)
+	if code := int(reason[headSize+idSize])<<8 | int(reason[headSize+idSize+1]); code != 406 {
+		t.Errorf("got code %d, want 406", code)
+	}
+	next := wire.AppendMethod(nil, 1, &wire.ChannelCloseOk{})
+	_, err = client.Write(append(wire.AppendFrame(nil, wire.FrameBody, 1, []byte("7890")), next...))
+	must(t, err)
+	expect(t, broker, next)
 }

@@ -35,7 +35,10 @@ type upward struct {
 	// kept has the channels whose publish waits for its content header, the next frame.
 	kept  map[uint16]*publication
 	spare *publication // for the next
-	holds map[uint16]*hold
+	// dropped is how much is still to come of the bodies of refused messages, which the broker
+	// would not expect.
+	dropped map[uint16]uint64
+	holds   map[uint16]*hold
 	// answered is what a hold that ends has asked about: it is not asked about again.
 	answered *exchange
 	content  content
@@ -44,11 +47,14 @@ type upward struct {
 }
 
 func newUpward(l *link) *upward {
-	return &upward{l: l, near: map[string]*exchange{}, kept: map[uint16]*publication{}, holds: map[uint16]*hold{}}
+	return &upward{l: l, near: map[string]*exchange{}, kept: map[uint16]*publication{}, dropped: map[uint16]uint64{}, holds: map[uint16]*hold{}}
 }
 
 // look implements sieve.
 func (u *upward) look(h head, id wire.MethodID) interest {
+	if h.kind == wire.FrameBody && len(u.dropped) > 0 && u.dropped[h.channel] > 0 {
+		return whole
+	}
 	if len(u.holds) > 0 {
 		if held := u.holds[h.channel]; held != nil {
 			if int64(len(held.frames))+h.total() > holdLimit {
@@ -82,6 +88,10 @@ func (u *upward) look(h head, id wire.MethodID) interest {
 
 // replace implements sieve.
 func (u *upward) replace(h head, id wire.MethodID, frame []byte) (instead []byte, passes bool) {
+	if h.kind == wire.FrameBody && len(u.dropped) > 0 && u.dropped[h.channel] > 0 {
+		u.drop(h)
+		return nil, false
+	}
 	if len(u.holds) > 0 {
 		if held := u.holds[h.channel]; held != nil {
 			held.frames = append(held.frames, frame...)
