@@ -51,7 +51,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 # The oracle has a module of its own, because Pebble brings dozens of others.
 oracle: ## the store against an implementation over Pebble, with random operations
-	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 8m ./...
+	cd oracle && $(GO) vet ./... && $(GO) test -count 1 -timeout 5m ./...
 
 # Modules of their own, because of their drivers. Both start the servers that they need.
 databases: ## once, outbox and sweep on SQLite, PostgreSQL, MariaDB and Redis, as installed
