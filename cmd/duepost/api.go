@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // apiFlags are what every verb has that administers a broker over its management API.
@@ -27,10 +27,10 @@ type vhostFlag struct {
 }
 
 // ask sends a request and turns the usual faults into errors with a hint.
-func (f *apiFlags) ask(ctx context.Context, q httpapi.Request) ([]byte, error) {
-	c := httpapi.Client{URL: f.APIURL, User: f.User, Password: f.Password}
+func (f *apiFlags) ask(ctx context.Context, q management.Request) ([]byte, error) {
+	c := management.Client{URL: f.APIURL, User: f.User, Password: f.Password}
 	answer, err := c.Do(ctx, q)
-	var refused *httpapi.Refusal
+	var refused *management.Refusal
 	switch {
 	case err == nil:
 		return answer, nil
@@ -51,7 +51,7 @@ func (f *apiFlags) ask(ctx context.Context, q httpapi.Request) ([]byte, error) {
 
 // get asks for what is at a path and decodes it.
 func (f *apiFlags) get(ctx context.Context, path string, v any) error {
-	answer, err := f.ask(ctx, httpapi.Request{Method: http.MethodGet, Path: path})
+	answer, err := f.ask(ctx, management.Request{Method: http.MethodGet, Path: path})
 	if err != nil {
 		return err
 	}
@@ -71,19 +71,19 @@ func (f *apiFlags) put(ctx context.Context, path string, body any) error {
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	_, err = f.ask(ctx, httpapi.Request{Method: http.MethodPut, Path: path, Body: text})
+	_, err = f.ask(ctx, management.Request{Method: http.MethodPut, Path: path, Body: text})
 	return err
 }
 
 // remove deletes what is at a path. what names it in the error if it is not there.
 func (f *apiFlags) remove(ctx context.Context, path, what string) error {
-	_, err := f.ask(ctx, httpapi.Request{Method: http.MethodDelete, Path: path})
+	_, err := f.ask(ctx, management.Request{Method: http.MethodDelete, Path: path})
 	return missing(err, what)
 }
 
 // missing names what an answer 404 is about.
 func missing(err error, what string) error {
-	var refused *httpapi.Refusal
+	var refused *management.Refusal
 	if errors.As(err, &refused) && refused.Code == http.StatusNotFound && refused.Stable != "not_found" {
 		return &missingError{what}
 	}

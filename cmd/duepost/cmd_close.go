@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // closeCmd closes connections of others.
@@ -19,7 +19,7 @@ type closeCmd struct {
 
 // connection closes one.
 func (c *closeCmd) connection(ctx context.Context, name, reason string) error {
-	_, err := c.ask(ctx, httpapi.Request{Method: http.MethodDelete, Path: httpapi.Path("connections", name), Reason: reason})
+	_, err := c.ask(ctx, management.Request{Method: http.MethodDelete, Path: management.Path("connections", name), Reason: reason})
 	return missing(err, fmt.Sprintf("connection %q", name))
 }
 
@@ -46,7 +46,7 @@ type closeAllCmd struct {
 func (c *closeAllCmd) Run(ctx context.Context, p process, in *closeCmd) error {
 	path := "connections"
 	if c.VHost != "" {
-		path = httpapi.Path("vhosts", c.VHost, "connections")
+		path = management.Path("vhosts", c.VHost, "connections")
 	}
 	return in.closeListed(ctx, p, path, c.Reason)
 }
@@ -58,7 +58,7 @@ type closeUserCmd struct {
 
 // Run closes the connections of the user.
 func (c *closeUserCmd) Run(ctx context.Context, p process, in *closeCmd) error {
-	return in.closeListed(ctx, p, httpapi.Path("connections", "username", c.Name), c.Reason)
+	return in.closeListed(ctx, p, management.Path("connections", "username", c.Name), c.Reason)
 }
 
 // closeListed closes the connections that a path lists.

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // definitionsCmd exports and imports definitions.
@@ -25,7 +25,7 @@ func (c *definitionsCmd) path() string {
 	if c.VHost == "" {
 		return "definitions"
 	}
-	return httpapi.Path("definitions", c.VHost)
+	return management.Path("definitions", c.VHost)
 }
 
 type definitionsExportCmd struct {
@@ -34,7 +34,7 @@ type definitionsExportCmd struct {
 
 // Run exports.
 func (c *definitionsExportCmd) Run(ctx context.Context, p process, in *definitionsCmd) error {
-	text, err := in.ask(ctx, httpapi.Request{Method: http.MethodGet, Path: in.path()})
+	text, err := in.ask(ctx, management.Request{Method: http.MethodGet, Path: in.path()})
 	if err != nil {
 		return fmt.Errorf("export definitions: %w", missing(err, fmt.Sprintf("vhost %q", in.VHost)))
 	}
@@ -65,7 +65,7 @@ func (c *definitionsImportCmd) Run(ctx context.Context, p process, in *definitio
 	if err != nil {
 		return fmt.Errorf("import definitions: %w", err)
 	}
-	answer, err := in.ask(ctx, httpapi.Request{Method: http.MethodPost, Path: in.path(), Body: text})
+	answer, err := in.ask(ctx, management.Request{Method: http.MethodPost, Path: in.path(), Body: text})
 	if err != nil {
 		return fmt.Errorf("import definitions: %w", missing(err, fmt.Sprintf("vhost %q", in.VHost)))
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // listCmd lists what there is.
@@ -22,9 +22,9 @@ func (c *listCmd) Run(ctx context.Context, p process) error {
 	switch c.What {
 	case "connections", "channels", "users", "vhosts":
 	case "permissions", "topic-permissions":
-		path = httpapi.Path("vhosts", c.VHost, c.What)
+		path = management.Path("vhosts", c.VHost, c.What)
 	default:
-		path = httpapi.Path(c.What, c.VHost)
+		path = management.Path(c.What, c.VHost)
 	}
 	if len(c.Columns) > 0 {
 		columns = c.Columns

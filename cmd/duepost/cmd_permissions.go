@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // permissionsCmd administers permissions and topic permissions.
@@ -29,7 +29,7 @@ type permissionsSetCmd struct {
 
 // Run sets the permission.
 func (c *permissionsSetCmd) Run(ctx context.Context, p process, in *permissionsCmd) error {
-	err := in.put(ctx, httpapi.Path("permissions", in.VHost, c.Name), map[string]any{
+	err := in.put(ctx, management.Path("permissions", in.VHost, c.Name), map[string]any{
 		"configure": c.Configure, "write": c.Write, "read": c.Read})
 	if err != nil {
 		return fmt.Errorf("set permissions of user %q in vhost %q: %w", c.Name, in.VHost, err)
@@ -45,7 +45,7 @@ type permissionsClearCmd struct {
 // Run takes the permission away.
 func (c *permissionsClearCmd) Run(ctx context.Context, p process, in *permissionsCmd) error {
 	what := fmt.Sprintf("permission of user %q in vhost %q", c.Name, in.VHost)
-	if err := in.remove(ctx, httpapi.Path("permissions", in.VHost, c.Name), what); err != nil {
+	if err := in.remove(ctx, management.Path("permissions", in.VHost, c.Name), what); err != nil {
 		return fmt.Errorf("clear permissions: %w", err)
 	}
 	in.say(p, "user %q may do nothing in vhost %q", c.Name, in.VHost)
@@ -56,7 +56,7 @@ type permissionsListCmd struct{}
 
 // Run lists the permissions.
 func (c *permissionsListCmd) Run(ctx context.Context, p process, in *permissionsCmd) error {
-	return in.list(ctx, p, httpapi.Path("vhosts", in.VHost, "permissions"), "user", "configure", "write", "read")
+	return in.list(ctx, p, management.Path("vhosts", in.VHost, "permissions"), "user", "configure", "write", "read")
 }
 
 type permissionsSetTopicCmd struct {
@@ -68,7 +68,7 @@ type permissionsSetTopicCmd struct {
 
 // Run sets the topic permission.
 func (c *permissionsSetTopicCmd) Run(ctx context.Context, p process, in *permissionsCmd) error {
-	err := in.put(ctx, httpapi.Path("topic-permissions", in.VHost, c.Name), map[string]any{
+	err := in.put(ctx, management.Path("topic-permissions", in.VHost, c.Name), map[string]any{
 		"exchange": c.Exchange, "write": c.Write, "read": c.Read})
 	if err != nil {
 		return fmt.Errorf("set topic permissions of user %q in vhost %q: %w", c.Name, in.VHost, err)
@@ -84,9 +84,9 @@ type permissionsClearTopicCmd struct {
 
 // Run takes topic permissions away.
 func (c *permissionsClearTopicCmd) Run(ctx context.Context, p process, in *permissionsCmd) error {
-	path := httpapi.Path("topic-permissions", in.VHost, c.Name)
+	path := management.Path("topic-permissions", in.VHost, c.Name)
 	if c.Exchange != "" {
-		path = httpapi.Path("topic-permissions", in.VHost, c.Name, c.Exchange)
+		path = management.Path("topic-permissions", in.VHost, c.Name, c.Exchange)
 	}
 	what := fmt.Sprintf("topic permission of user %q in vhost %q", c.Name, in.VHost)
 	if err := in.remove(ctx, path, what); err != nil {
@@ -100,5 +100,5 @@ type permissionsListTopicCmd struct{}
 
 // Run lists the topic permissions.
 func (c *permissionsListTopicCmd) Run(ctx context.Context, p process, in *permissionsCmd) error {
-	return in.list(ctx, p, httpapi.Path("vhosts", in.VHost, "topic-permissions"), "user", "exchange", "write", "read")
+	return in.list(ctx, p, management.Path("vhosts", in.VHost, "topic-permissions"), "user", "exchange", "write", "read")
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // policyCmd administers policies.
@@ -50,7 +50,7 @@ func (c *policySetCmd) Run(ctx context.Context, p process, in *policyCmd) error 
 	if err := json.Unmarshal([]byte(c.Definition), &definition); err != nil {
 		return &usageError{fmt.Errorf("definition: is no JSON object: %w", err), `'{"max-length": 1000}' is one`}
 	}
-	err := in.put(ctx, httpapi.Path(in.kind(), in.VHost, c.Name), map[string]any{
+	err := in.put(ctx, management.Path(in.kind(), in.VHost, c.Name), map[string]any{
 		"pattern": c.Pattern, "definition": definition, "priority": c.Priority, "apply-to": c.ApplyTo,
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ type policyDeleteCmd struct {
 
 // Run deletes the policy.
 func (c *policyDeleteCmd) Run(ctx context.Context, p process, in *policyCmd) error {
-	if err := in.remove(ctx, httpapi.Path(in.kind(), in.VHost, c.Name), in.called(c.Name)); err != nil {
+	if err := in.remove(ctx, management.Path(in.kind(), in.VHost, c.Name), in.called(c.Name)); err != nil {
 		return fmt.Errorf("delete policy: %w", err)
 	}
 	in.say(p, "deleted %s", in.called(c.Name))
@@ -77,5 +77,5 @@ type policyListCmd struct{}
 
 // Run lists the policies.
 func (c *policyListCmd) Run(ctx context.Context, p process, in *policyCmd) error {
-	return in.list(ctx, p, httpapi.Path(in.kind(), in.VHost), "name", "pattern", "apply-to", "definition", "priority")
+	return in.list(ctx, p, management.Path(in.kind(), in.VHost), "name", "pattern", "apply-to", "definition", "priority")
 }

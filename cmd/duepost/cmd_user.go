@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // userCmd administers users.
@@ -32,7 +32,7 @@ type described struct {
 }
 
 func (c *userCmd) user(ctx context.Context, name string) (u described, err error) {
-	return u, missing(c.get(ctx, httpapi.Path("users", name), &u), fmt.Sprintf("user %q", name))
+	return u, missing(c.get(ctx, management.Path("users", name), &u), fmt.Sprintf("user %q", name))
 }
 
 type userAddCmd struct {
@@ -53,7 +53,7 @@ func (c *userAddCmd) Run(ctx context.Context, p process, in *userCmd) error {
 	if err != nil {
 		return err
 	}
-	err = in.put(ctx, httpapi.Path("users", c.Name), map[string]any{"password": password, "tags": tagList(c.Tags)})
+	err = in.put(ctx, management.Path("users", c.Name), map[string]any{"password": password, "tags": tagList(c.Tags)})
 	if err != nil {
 		return fmt.Errorf("add user %q: %w", c.Name, err)
 	}
@@ -89,7 +89,7 @@ type userDeleteCmd struct {
 
 // Run deletes the user.
 func (c *userDeleteCmd) Run(ctx context.Context, p process, in *userCmd) error {
-	if err := in.remove(ctx, httpapi.Path("users", c.Name), fmt.Sprintf("user %q", c.Name)); err != nil {
+	if err := in.remove(ctx, management.Path("users", c.Name), fmt.Sprintf("user %q", c.Name)); err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}
 	in.say(p, "deleted user %q", c.Name)
@@ -111,7 +111,7 @@ func (c *userPasswordCmd) Run(ctx context.Context, p process, in *userCmd) error
 	if err != nil {
 		return err
 	}
-	err = in.put(ctx, httpapi.Path("users", c.Name), map[string]any{"password": password, "tags": tagList(u.Tags)})
+	err = in.put(ctx, management.Path("users", c.Name), map[string]any{"password": password, "tags": tagList(u.Tags)})
 	if err != nil {
 		return fmt.Errorf("change password of user %q: %w", c.Name, err)
 	}
@@ -130,7 +130,7 @@ func (c *userTagsCmd) Run(ctx context.Context, p process, in *userCmd) error {
 	if err != nil {
 		return fmt.Errorf("set tags: %w", err)
 	}
-	err = in.put(ctx, httpapi.Path("users", c.Name), map[string]any{
+	err = in.put(ctx, management.Path("users", c.Name), map[string]any{
 		"password_hash": u.Hash, "hashing_algorithm": u.Algorithm, "tags": tagList(c.Tags)})
 	if err != nil {
 		return fmt.Errorf("set tags of user %q: %w", c.Name, err)

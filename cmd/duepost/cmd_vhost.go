@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 // vhostCmd administers virtual hosts.
@@ -37,7 +37,7 @@ func (m *vhostMetadata) body() map[string]any {
 // check returns an error if there is no such virtual host.
 func (c *vhostCmd) check(ctx context.Context, name string) error {
 	var ignored map[string]any
-	return missing(c.get(ctx, httpapi.Path("vhosts", name), &ignored), fmt.Sprintf("vhost %q", name))
+	return missing(c.get(ctx, management.Path("vhosts", name), &ignored), fmt.Sprintf("vhost %q", name))
 }
 
 type vhostAddCmd struct {
@@ -53,7 +53,7 @@ func (c *vhostAddCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
 	case !isMissing(err):
 		return fmt.Errorf("add vhost %q: %w", c.Name, err)
 	}
-	if err := in.put(ctx, httpapi.Path("vhosts", c.Name), c.body()); err != nil {
+	if err := in.put(ctx, management.Path("vhosts", c.Name), c.body()); err != nil {
 		return fmt.Errorf("add vhost %q: %w", c.Name, err)
 	}
 	in.say(p, "added vhost %q, in which user %q may do everything", c.Name, in.User)
@@ -70,7 +70,7 @@ func (c *vhostUpdateCmd) Run(ctx context.Context, p process, in *vhostCmd) error
 	if err := in.check(ctx, c.Name); err != nil {
 		return fmt.Errorf("update vhost: %w", err)
 	}
-	if err := in.put(ctx, httpapi.Path("vhosts", c.Name), c.body()); err != nil {
+	if err := in.put(ctx, management.Path("vhosts", c.Name), c.body()); err != nil {
 		return fmt.Errorf("update vhost %q: %w", c.Name, err)
 	}
 	in.say(p, "updated vhost %q", c.Name)
@@ -83,7 +83,7 @@ type vhostDeleteCmd struct {
 
 // Run deletes the virtual host.
 func (c *vhostDeleteCmd) Run(ctx context.Context, p process, in *vhostCmd) error {
-	if err := in.remove(ctx, httpapi.Path("vhosts", c.Name), fmt.Sprintf("vhost %q", c.Name)); err != nil {
+	if err := in.remove(ctx, management.Path("vhosts", c.Name), fmt.Sprintf("vhost %q", c.Name)); err != nil {
 		return fmt.Errorf("delete vhost: %w", err)
 	}
 	in.say(p, "deleted vhost %q", c.Name)

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/duepost/duepost/internal/httpapi"
+	"github.com/duepost/duepost/internal/management"
 )
 
 type vhostSetLimitsCmd struct {
@@ -55,7 +55,7 @@ func (f *apiFlags) setLimits(ctx context.Context, p process, kind, name, text st
 		return &usageError{fmt.Errorf("limits: is no JSON object of numbers: %w", err), `'{"max-connections": 50}' is one`}
 	}
 	for _, limit := range slices.Sorted(maps.Keys(limits)) {
-		err := f.put(ctx, httpapi.Path(kind+"-limits", name, limit), map[string]any{"value": limits[limit]})
+		err := f.put(ctx, management.Path(kind+"-limits", name, limit), map[string]any{"value": limits[limit]})
 		if err != nil {
 			return fmt.Errorf("limit %s of %s %q: %w", limit, kind, name, err)
 		}
@@ -66,7 +66,7 @@ func (f *apiFlags) setLimits(ctx context.Context, p process, kind, name, text st
 
 func (f *apiFlags) clearLimits(ctx context.Context, p process, kind, name string, limits ...string) error {
 	for _, limit := range limits {
-		if err := f.remove(ctx, httpapi.Path(kind+"-limits", name, limit), "limit "+limit); err != nil {
+		if err := f.remove(ctx, management.Path(kind+"-limits", name, limit), "limit "+limit); err != nil {
 			return fmt.Errorf("clear limits of %s %q: %w", kind, name, err)
 		}
 	}

@@ -24,6 +24,11 @@ const patience = 60 * time.Second
 // onEach runs a test on each RabbitMQ that is there, each time on one of its own.
 func onEach(t *testing.T, f func(*testing.T, *testbroker.Broker)) {
 	t.Helper()
+	onEachWith(t, testbroker.Options{}, f)
+}
+
+func onEachWith(t *testing.T, o testbroker.Options, f func(*testing.T, *testbroker.Broker)) {
+	t.Helper()
 	all, err := testbroker.InstalledRabbitMQs()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +39,9 @@ func onEach(t *testing.T, f func(*testing.T, *testbroker.Broker)) {
 	for _, one := range all {
 		t.Run(one.Version, func(t *testing.T) {
 			t.Parallel()
-			b, err := one.Start(t.Context(), testbroker.Options{Dir: t.TempDir()})
+			o := o
+			o.Dir = t.TempDir()
+			b, err := one.Start(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +58,15 @@ func onEach(t *testing.T, f func(*testing.T, *testbroker.Broker)) {
 // startRelay runs a relay and waits until it works. The function ends it.
 func startRelay(t *testing.T, url string) (r *Relay, stop func()) {
 	t.Helper()
+	return startRelayWith(t, Config{URL: url})
+}
+
+func startRelayWith(t *testing.T, cfg Config) (r *Relay, stop func()) {
+	t.Helper()
 	ready := make(chan struct{}, 1)
-	r = New(Config{URL: url, Ready: ready, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	cfg.Ready, cfg.Log = ready, slog.New(slog.NewTextHandler(t.Output(), nil))
+	r = New(cfg)
+	r.lookEvery = time.Second
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()

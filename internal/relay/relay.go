@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/duepost/duepost/internal/management"
 )
 
 // Config is what a relay needs.
@@ -16,6 +18,9 @@ type Config struct {
 	// configure, write and read on the names that begin with "duepost.", and write on those of the
 	// delayed exchanges with ".duepost" behind.
 	URL string
+	// Management is RabbitMQ's management API, by which the relay sees to it that no policy of others
+	// acts on its queues: its user needs the tag policymaker. Nil trusts that there is none.
+	Management *management.Client
 	// Log is nil for none.
 	Log *slog.Logger
 	// Ready, if not nil, gets a value, if there is room for it, whenever a session begins to work.
@@ -35,11 +40,14 @@ type Relay struct {
 	name  string // tells the ids of this relay from those of others
 	ids   atomic.Uint64
 	stats Stats
+	alarm atomic.Pointer[string] // what endangers messages now; nil for nothing
+
+	lookEvery time.Duration // at the policies
 }
 
 // New makes a relay. It does nothing before Run.
 func New(cfg Config) *Relay {
-	r := &Relay{cfg: cfg, log: cfg.Log}
+	r := &Relay{cfg: cfg, log: cfg.Log, lookEvery: lookEvery}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -52,6 +60,17 @@ func New(cfg Config) *Relay {
 
 // Stats returns the counters. They may be read at any time.
 func (r *Relay) Stats() *Stats { return &r.stats }
+
+// Alarm is what endangers messages now, empty for nothing: a policy of somebody else that acts on
+// the relay's queues, or that nobody can be asked whether there is one.
+func (r *Relay) Alarm() string {
+	if text := r.alarm.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+func (r *Relay) setAlarm(text string) { r.alarm.Store(&text) }
 
 // Times between two connections, from the first fault on.
 const (

@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/duepost/duepost/internal/management"
 	"github.com/duepost/duepost/internal/relay/topology"
 )
 
@@ -37,6 +38,7 @@ type session struct {
 	r                     *Relay
 	user                  string
 	impersonates          bool
+	guard                 guard
 	consuming, publishing *amqp.Connection
 
 	cancel context.CancelCauseFunc
@@ -53,7 +55,7 @@ func newSession(r *Relay) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read URL: %w", err)
 	}
-	s := &session{r: r, user: uri.Username, queues: map[string]bool{}, exchanges: map[string]bool{}}
+	s := &session{r: r, user: uri.Username, guard: guard{r.cfg.Management, uri.Vhost}, queues: map[string]bool{}, exchanges: map[string]bool{}}
 	if s.consuming, err = dial(r.cfg.URL, "duepost relay"); err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func (s *session) start(f func() error) {
 
 // run works until ctx ends or something fails, which it returns.
 //
-//  1. What all delayed exchanges share is declared.
+//  1. Policies of others are kept away from the queues, and what all delayed exchanges share is declared.
 //  2. The finest level is consumed, all of it: what is overdue there goes out first.
 //  3. All slots above are looked at, whatever their time: this relay does not know which have passed
 //     while there was none.
@@ -133,6 +135,11 @@ func (s *session) begin(ctx context.Context) error {
 	for _, conn := range []*amqp.Connection{s.consuming, s.publishing} {
 		s.watch(ctx, conn)
 	}
+	if err := s.guard.check(ctx); err != nil {
+		return err
+	}
+	s.r.setAlarm("")
+	s.start(func() error { return s.watchPolicies(ctx) })
 	if err := topology.DeclareShared(s.publishing); err != nil {
 		return err
 	}
@@ -313,6 +320,11 @@ func canImpersonate(conn *amqp.Connection, user string) (bool, error) {
 func isRefusal(err error) bool {
 	var said *amqp.Error
 	var netErr net.Error
+	var foreign *ForeignPolicyError
+	var refused *management.Refusal
+	if errors.As(err, &foreign) || errors.As(err, &refused) && refused.Code/100 == 4 {
+		return true
+	}
 	return errors.As(err, &said) && !errors.As(err, &netErr) &&
 		(said.Code == amqp.AccessRefused || said.Code == amqp.NotAllowed || said.Code == amqp.PreconditionFailed)
 }

@@ -1,4 +1,8 @@
-package httpapi
+// Package management is about asking a broker's management API: RabbitMQ's, or ours, which has the same
+// paths and JSON.
+//
+// It knows HTTP and how refusals look. It does not know what is asked.
+package management
 
 import (
 	"bytes"
@@ -16,7 +20,7 @@ import (
 // clientTimeout bounds a request of a Client: a large definitions file takes seconds.
 const clientTimeout = time.Minute
 
-// Client asks a management API: ours, or RabbitMQ's.
+// Client asks a management API.
 type Client struct {
 	URL            string // of the server, without /api
 	User, Password string
