@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/duepost/duepost/internal/management"
 	"github.com/duepost/duepost/internal/relay/topology"
 )
@@ -30,6 +32,19 @@ func (e *ForeignPolicyError) Error() string {
 type guard struct {
 	api   *management.Client // nil if nobody can be asked
 	vhost string
+}
+
+// newGuard asks the management API of a node, whose URL may have {host} in it.
+func newGuard(uri amqp.URI, url string) guard {
+	if url == "" {
+		return guard{vhost: uri.Vhost}
+	}
+	host := uri.Host
+	if strings.Contains(host, ":") { // IPv6
+		host = "[" + host + "]"
+	}
+	url = strings.ReplaceAll(url, "{host}", host)
+	return guard{&management.Client{URL: url, User: uri.Username, Password: uri.Password}, uri.Vhost}
 }
 
 // check sets the relay's policy, which outranks all of users, and looks for those that it does not

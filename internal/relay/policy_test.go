@@ -49,7 +49,7 @@ func TestPoliciesOfOthers(t *testing.T) {
 	onEachWith(t, testbroker.Options{Management: true}, func(t *testing.T, b *testbroker.Broker) {
 		a := newAdministrator(t, b)
 		a.setPolicy("policies", "all", 1000, map[string]any{"message-ttl": 300, "max-length": 3})
-		r, stop := startRelayWith(t, Config{URL: b.URL(), Management: &a.Client})
+		r, stop := startRelayWith(t, Config{URLs: []string{b.URL()}, Management: a.URL})
 		c := newClient(t, b.URL())
 		a.ask(http.MethodDelete, "policies/"+management.Path("/", "all"), nil) // not from "q"
 		a.setPolicy("policies", "all", 1000, map[string]any{"expires": 60_000, "overflow": "drop-head"})
@@ -65,7 +65,7 @@ func TestPoliciesOfOthers(t *testing.T) {
 		for kind, priority := range map[string]int64{"operator-policies": 0, "policies": 1<<53 - 1} {
 			a.setPolicy(kind, "culprit", priority, map[string]any{"message-ttl": 1500})
 			var foreign *ForeignPolicyError
-			err := New(Config{URL: b.URL(), Management: &a.Client}).Run(t.Context())
+			err := New(Config{URLs: []string{b.URL()}, Management: a.URL}).Run(t.Context())
 			if !errors.As(err, &foreign) || len(foreign.Policies) != 1 {
 				t.Fatalf("with one of %s: %v, want a refusal to start", kind, err)
 			}
@@ -86,7 +86,7 @@ func TestPolicyWhileRunning(t *testing.T) {
 	t.Parallel()
 	onEachWith(t, testbroker.Options{Management: true}, func(t *testing.T, b *testbroker.Broker) {
 		a := newAdministrator(t, b)
-		r, _ := startRelayWith(t, Config{URL: b.URL(), Management: &a.Client})
+		r, _ := startRelayWith(t, Config{URLs: []string{b.URL()}, Management: a.URL})
 		await := func(what string, so func(alarm string) bool) {
 			t.Helper()
 			for until := time.Now().Add(patience); !so(r.Alarm()); <-time.After(20 * time.Millisecond) {
@@ -114,8 +114,7 @@ func TestPolicyIsNotPermitted(t *testing.T) {
 		a := newAdministrator(t, b)
 		a.ask(http.MethodPut, "users/r", map[string]any{"password": "r", "tags": "management"})
 		a.ask(http.MethodPut, "permissions/"+management.Path("/", "r"), map[string]any{"configure": ".*", "write": ".*", "read": ".*"})
-		api := management.Client{URL: a.URL, User: "r", Password: "r"}
-		err := New(Config{URL: "amqp://r:r@" + b.AMQPAddr + "/", Management: &api}).Run(t.Context())
+		err := New(Config{URLs: []string{"amqp://r:r@" + b.AMQPAddr + "/"}, Management: a.URL}).Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), `user "r" needs the tag policymaker`) || !strings.Contains(err.Error(), "rabbitmqctl set_policy") {
 			t.Errorf("the error is %v, want it to name the tag and a way without", err)
 		}

@@ -58,7 +58,7 @@ func onEachWith(t *testing.T, o testbroker.Options, f func(*testing.T, *testbrok
 // startRelay runs a relay and waits until it works. The function ends it.
 func startRelay(t *testing.T, url string) (r *Relay, stop func()) {
 	t.Helper()
-	return startRelayWith(t, Config{URL: url})
+	return startRelayWith(t, Config{URLs: []string{url}})
 }
 
 func startRelayWith(t *testing.T, cfg Config) (r *Relay, stop func()) {

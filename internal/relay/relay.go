@@ -8,19 +8,18 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/duepost/duepost/internal/management"
 )
 
 // Config is what a relay needs.
 type Config struct {
-	// URL is that of a RabbitMQ and a virtual host in it, amqp:// or amqps://. The user needs
-	// configure, write and read on the names that begin with "duepost.", and write on those of the
-	// delayed exchanges with ".duepost" behind.
-	URL string
-	// Management is RabbitMQ's management API, by which the relay sees to it that no policy of others
-	// acts on its queues: its user needs the tag policymaker. Nil trusts that there is none.
-	Management *management.Client
+	// URLs are of the nodes of a RabbitMQ, amqp:// or amqps://, with the same user and virtual host.
+	// They are tried in turn. The user needs configure, write and read on the names that begin
+	// with "duepost.", and write on those of the delayed exchanges with ".duepost" behind.
+	URLs []string
+	// Management is the URL of RabbitMQ's management API, by which the relay sees to it that no
+	// policy of others acts on its queues: its user needs the tag policymaker. "{host}" stands for
+	// the node that the relay is connected to. Empty trusts that there is no such policy.
+	Management string
 	// Log is nil for none.
 	Log *slog.Logger
 	// Ready, if not nil, gets a value, if there is room for it, whenever a session begins to work.
@@ -41,6 +40,7 @@ type Relay struct {
 	ids   atomic.Uint64
 	stats Stats
 	alarm atomic.Pointer[string] // what endangers messages now; nil for nothing
+	node  int                    // of cfg.URLs, the one to try first; Run's alone
 
 	lookEvery time.Duration // at the policies
 }

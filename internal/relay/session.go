@@ -49,17 +49,34 @@ type session struct {
 	exchanges map[string]bool // known to be there
 }
 
-// newSession connects.
+// newSession connects to the node that answered last, else to the one after it.
 func newSession(r *Relay) (*session, error) {
-	uri, err := amqp.ParseURI(r.cfg.URL)
+	var all []error
+	for range r.cfg.URLs {
+		s, err := newSessionAt(r, r.cfg.URLs[r.node])
+		if err == nil {
+			return s, nil
+		}
+		all = append(all, err)
+		r.node = (r.node + 1) % len(r.cfg.URLs)
+	}
+	return nil, errors.Join(all...)
+}
+
+// newSessionAt connects to a node.
+func newSessionAt(r *Relay, url string) (*session, error) {
+	uri, err := amqp.ParseURI(url)
 	if err != nil {
 		return nil, fmt.Errorf("read URL: %w", err)
 	}
-	s := &session{r: r, user: uri.Username, guard: guard{r.cfg.Management, uri.Vhost}, queues: map[string]bool{}, exchanges: map[string]bool{}}
-	if s.consuming, err = dial(r.cfg.URL, "duepost relay"); err != nil {
+	s := &session{
+		r: r, user: uri.Username, guard: newGuard(uri, r.cfg.Management),
+		queues: map[string]bool{}, exchanges: map[string]bool{},
+	}
+	if s.consuming, err = dial(url, "duepost relay"); err != nil {
 		return nil, err
 	}
-	if s.publishing, err = dial(r.cfg.URL, "duepost relay, publishing"); err != nil {
+	if s.publishing, err = dial(url, "duepost relay, publishing"); err != nil {
 		return nil, errors.Join(err, s.consuming.Close())
 	}
 	return s, nil
