@@ -14,20 +14,28 @@ import (
 
 // relayCmd is delayed exchanges on RabbitMQ.
 type relayCmd struct {
-	RabbitMQ string `name:"rabbitmq" default:"amqp://guest:guest@127.0.0.1:5672/" help:"The RabbitMQ, 3.10 or later, with the virtual host."`
+	RabbitMQ []string `name:"rabbitmq" sep:"," default:"amqp://guest:guest@127.0.0.1:5672/" placeholder:"URL" help:"The RabbitMQ, 3.10 or later, with the virtual host. Several nodes of a cluster are tried in turn."`
 
 	Run      relayRunCmd      `cmd:"" default:"withargs" help:"Hand on delayed messages until SIGTERM or SIGINT. Several may run."`
 	Exchange relayExchangeCmd `cmd:"" help:"Declare and delete delayed exchanges."`
 	Status   relayStatusCmd   `cmd:"" help:"Count what waits."`
 }
 
-// dial connects for a short errand.
-func (c *relayCmd) dial() (*amqp.Connection, error) {
-	return brokerURL{c.RabbitMQ}.dial("relay")
+// dial connects to the first node that answers, for a short errand.
+func (c *relayCmd) dial() (conn *amqp.Connection, err error) {
+	for _, url := range c.RabbitMQ {
+		if conn, err = (brokerURL{url}).dial("relay"); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // relayRunCmd is the relay itself, and its gateway.
 type relayRunCmd struct {
+	VHosts     []string `name:"vhost" sep:"none" placeholder:"NAME" help:"A virtual host to work in, instead of that of the URL; may be repeated; all for every one."`
+	Management string   `name:"management" default:"http://{host}:15672" placeholder:"URL" help:"The management API of RabbitMQ, where the relay sees to it that no policy acts on its queues; {host} is the node that it is connected to; none to trust that there is no such policy."`
+
 	Gateway gatewayFlags `embed:""`
 }
 
@@ -47,22 +55,40 @@ func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	var parts []func(context.Context) error
 	if c.Gateway.Addr != "" {
-		g, err := c.Gateway.open([]string{in.RabbitMQ}, log)
+		g, err := c.Gateway.open(in.RabbitMQ, log)
 		if err != nil {
 			return err
 		}
 		parts = append(parts, g.run)
 	}
 	if !c.Gateway.Only {
-		r := relay.New(relay.Config{URL: in.RabbitMQ, Log: log})
+		fleet, err := c.fleet(in.RabbitMQ, log)
+		if err != nil {
+			return err
+		}
 		parts = append(parts, func(ctx context.Context) error {
-			if err := r.Run(ctx); err != nil {
+			if err := fleet.Run(ctx); err != nil {
 				return fmt.Errorf("run relay: %w", err)
 			}
 			return nil
 		})
 	}
 	return runAll(ctx, parts)
+}
+
+// fleet makes the relays.
+func (c *relayRunCmd) fleet(urls []string, log *slog.Logger) (*relay.Fleet, error) {
+	cfg := relay.Config{URLs: urls, Management: c.Management, Log: log}
+	if c.Management == "none" {
+		cfg.Management = ""
+		log.Warn("policies are not looked at: one that acts on the relay's queues loses messages",
+			"set", topology.PolicyCommand("VHOST"))
+	}
+	fleet, err := relay.NewFleet(cfg, c.VHosts)
+	if err != nil {
+		return nil, &usageError{err, "duepost relay --help says what is allowed"}
+	}
+	return fleet, nil
 }
 
 // relayExchangeCmd administers delayed exchanges.

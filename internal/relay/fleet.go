@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -20,8 +21,9 @@ const AllVHosts = "all"
 
 // Fleet is relays in several virtual hosts of one RabbitMQ. One that cannot work holds up no other.
 type Fleet struct {
-	cfg    Config
-	vhosts []string
+	cfg       Config
+	vhosts    []string
+	lookEvery time.Duration // at the virtual hosts
 
 	mu     sync.Mutex // guards relays
 	relays map[string]*member
@@ -45,7 +47,10 @@ func NewFleet(cfg Config, vhosts []string) (*Fleet, error) {
 			return nil, fmt.Errorf("read URL: %w", err)
 		}
 	}
-	f := &Fleet{cfg: cfg, vhosts: vhosts, relays: map[string]*member{}}
+	f := &Fleet{cfg: cfg, vhosts: vhosts, lookEvery: lookEvery, relays: map[string]*member{}}
+	if cfg.Log == nil {
+		f.cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if len(vhosts) == 0 {
 		f.vhosts = []string{f.uri(0).Vhost}
 	}
@@ -86,12 +91,12 @@ func (f *Fleet) Run(ctx context.Context) error {
 		return r.Run(ctx)
 	}
 	defer f.stopAll()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(f.lookEvery)
 	defer look.Stop()
 	for {
 		wanted, err := f.wanted(ctx)
 		if err != nil && ctx.Err() == nil {
-			f.cfg.Log.Warn("virtual hosts not found out", "err", err, "retry_in", lookEvery)
+			f.cfg.Log.Warn("virtual hosts not found out", "err", err, "retry_in", f.lookEvery)
 		} else {
 			f.adjust(ctx, wanted)
 		}
@@ -171,7 +176,7 @@ func (f *Fleet) start(ctx context.Context, vhost string) *member {
 	go func() {
 		defer close(m.ended)
 		if err := m.Run(ctx); err != nil {
-			m.log.Error("relay refused", "err", err, "retry_in", lookEvery)
+			m.log.Error("relay refused", "err", err, "retry_in", f.lookEvery)
 		}
 	}()
 	return m
