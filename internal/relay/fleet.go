@@ -22,6 +22,7 @@ const AllVHosts = "all"
 // Fleet is relays in several virtual hosts of one RabbitMQ. One that cannot work holds up no other.
 type Fleet struct {
 	cfg       Config
+	uris      []amqp.URI // of cfg.URLs
 	vhosts    []string
 	lookEvery time.Duration // at the virtual hosts
 
@@ -42,31 +43,24 @@ func NewFleet(cfg Config, vhosts []string) (*Fleet, error) {
 	if len(cfg.URLs) == 0 {
 		return nil, errors.New("make relay: no URL of a RabbitMQ is given")
 	}
+	f := &Fleet{cfg: cfg, vhosts: vhosts, lookEvery: lookEvery, relays: map[string]*member{}}
 	for _, url := range cfg.URLs {
-		if _, err := amqp.ParseURI(url); err != nil {
+		uri, err := amqp.ParseURI(url)
+		if err != nil {
 			return nil, fmt.Errorf("read URL: %w", err)
 		}
+		f.uris = append(f.uris, uri)
 	}
-	f := &Fleet{cfg: cfg, vhosts: vhosts, lookEvery: lookEvery, relays: map[string]*member{}}
 	if cfg.Log == nil {
 		f.cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if len(vhosts) == 0 {
-		f.vhosts = []string{f.uri(0).Vhost}
+		f.vhosts = []string{f.uris[0].Vhost}
 	}
 	if slices.Contains(f.vhosts, AllVHosts) && cfg.Management == "" {
 		return nil, errors.New("make relay: to find all virtual hosts the management API is needed")
 	}
 	return f, nil
-}
-
-// uri is one of the URLs, which NewFleet has parsed.
-func (f *Fleet) uri(i int) amqp.URI {
-	uri, err := amqp.ParseURI(f.cfg.URLs[i])
-	if err != nil {
-		panic(err)
-	}
-	return uri
 }
 
 // Relays are the relays by virtual host.
@@ -114,8 +108,8 @@ func (f *Fleet) wanted(ctx context.Context) ([]string, error) {
 		return f.vhosts, nil
 	}
 	var all []error
-	for i := range f.cfg.URLs {
-		names, err := vhosts(ctx, newGuard(f.uri(i), f.cfg.Management).api)
+	for _, uri := range f.uris {
+		names, err := vhosts(ctx, newGuard(uri, f.cfg.Management).api)
 		if err == nil {
 			return names, nil
 		}
@@ -185,11 +179,10 @@ func (f *Fleet) start(ctx context.Context, vhost string) *member {
 // make makes the relay of a virtual host.
 func (f *Fleet) make(vhost string) *Relay {
 	cfg := f.cfg
-	cfg.URLs = make([]string, len(f.cfg.URLs))
-	for i := range cfg.URLs {
-		uri := f.uri(i)
+	cfg.URLs = nil
+	for _, uri := range f.uris {
 		uri.Vhost = vhost
-		cfg.URLs[i] = uri.String()
+		cfg.URLs = append(cfg.URLs, uri.String())
 	}
 	r := New(cfg)
 	r.log = r.log.With("vhost", vhost)

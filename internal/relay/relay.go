@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
-	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -121,9 +120,6 @@ func (r *Relay) signal() {
 	default:
 	}
 }
-
-// newID names a message.
-func (r *Relay) newID() string { return r.name + "-" + strconv.FormatUint(r.ids.Add(1), 10) }
 
 // count notes what was done with a message.
 func (r *Relay) count(it *item) {

@@ -228,8 +228,11 @@ func readNear(d amqp.Delivery, _ int64) *item {
 // beginIntake consumes the intake and the rescue. All relays do so at the same time.
 func (s *session) beginIntake(ctx context.Context) error {
 	for queue, read := range map[string]func(amqp.Delivery, int64) *item{
-		topology.Intake: func(d amqp.Delivery, now int64) *item { return arrive(d, now, s.r.newID()) },
-		topology.Rescue: func(d amqp.Delivery, now int64) *item { return arrive(rescued(d), now, s.r.newID()) },
+		topology.Intake: func(d amqp.Delivery, now int64) *item { return arrive(d, now, s.r.identity(d)) },
+		topology.Rescue: func(d amqp.Delivery, now int64) *item {
+			d = rescued(d)
+			return arrive(d, now, s.r.identity(d))
+		},
 	} {
 		w, err := s.newWorker(window)
 		if err != nil {

@@ -33,6 +33,11 @@ type arrival struct {
 // its own limit, and the client library makes 0 of what is too much.
 const maxPrefetch = 65535
 
+// consumerTimeout is how long RabbitMQ waits for an acknowledgement before it takes what was delivered
+// away, in milliseconds: far longer than a relay holds anything. RabbitMQ 4.3 knows the argument; for
+// those before it the timeout of the server counts, 30 minutes unless set. [rmq consumers]
+const consumerTimeout = int64(3_600_000)
+
 // open begins to consume.
 func (s *source) open(conn *amqp.Connection, prefetch int) (<-chan amqp.Delivery, error) {
 	if prefetch < 1 || prefetch > maxPrefetch {
@@ -46,7 +51,7 @@ func (s *source) open(conn *amqp.Connection, prefetch int) (<-chan amqp.Delivery
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return nil, fmt.Errorf("set prefetch: %w", err)
 	}
-	deliveries, err := ch.Consume(s.queue, "", false, false, false, false, nil)
+	deliveries, err := ch.Consume(s.queue, "", false, false, false, false, amqp.Table{"x-consumer-timeout": consumerTimeout})
 	if err != nil {
 		return nil, fmt.Errorf("consume queue %q: %w", s.queue, err)
 	}

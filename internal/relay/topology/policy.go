@@ -23,6 +23,7 @@ const (
 	policyPattern  = `^duepost\.`
 	// unlimited is a delivery limit that is never reached, and that 3.x takes, too.
 	unlimited = 1_000_000_000
+	overflow  = "reject-publish"
 	// consumerTimeout is far longer than a relay keeps anything, in milliseconds.
 	consumerTimeout = 3_600_000
 )
@@ -30,17 +31,13 @@ const (
 // definition is what the relay's policy says. What it does not say is as RabbitMQ has it, for no
 // other policy is asked. The overflow is there because a policy's wins over an argument.
 func definition() map[string]any {
-	return map[string]any{"delivery-limit": unlimited, "overflow": "reject-publish"}
+	return map[string]any{"delivery-limit": unlimited, "overflow": overflow}
 }
 
 // PolicyCommand sets the relay's policy by hand, where there is no management API.
 func PolicyCommand(vhost string) string {
-	text, err := json.Marshal(definition())
-	if err != nil {
-		panic(err) // numbers and texts always encode
-	}
-	return fmt.Sprintf("rabbitmqctl set_policy -p '%s' --priority %d --apply-to queues %s '%s' '%s'",
-		vhost, policyPriority, PolicyName, policyPattern, text)
+	return fmt.Sprintf(`rabbitmqctl set_policy -p '%s' --priority %d --apply-to queues %s '%s' '{"delivery-limit":%d,"overflow":"%s"}'`,
+		vhost, policyPriority, PolicyName, policyPattern, unlimited, overflow)
 }
 
 // InstallPolicy sets the relay's policy in a virtual host. The user needs the tag policymaker.
