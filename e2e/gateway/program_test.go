@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -45,7 +46,7 @@ func TestProgram(t *testing.T) {
 			secure, err := freeAddr()
 			must(t, err)
 			seen := installed.Seen(dir)
-			b, err := installed.Start(t.Context(), testbroker.Options{Dir: dir, Config: "listeners.ssl.1 = " + secure + "\n" +
+			b, err := installed.Start(t.Context(), testbroker.Options{Dir: dir, Config: "max_message_size = 134217728\nlisteners.ssl.1 = " + secure + "\n" +
 				"ssl_options.cacertfile = " + seen + "/cert.pem\nssl_options.certfile = " + seen + "/cert.pem\n" +
 				"ssl_options.keyfile = " + seen + "/key.pem\n"})
 			must(t, err)
@@ -61,7 +62,8 @@ func TestProgram(t *testing.T) {
 				play func(*gatewayProgram, *testing.T)
 			}{
 				{"delays", (*gatewayProgram).delays}, {"keys and lives", (*gatewayProgram).keysAndLives},
-				{"declarations", (*gatewayProgram).declarations}, {"stop", (*gatewayProgram).stop},
+				{"declarations", (*gatewayProgram).declarations},
+				{"large bodies", (*gatewayProgram).largeBodies}, {"stop", (*gatewayProgram).stop},
 			} {
 				t.Run(story.name, func(t *testing.T) { story.play(p, t) })
 			}
@@ -196,6 +198,45 @@ func (p *gatewayProgram) declarations(t *testing.T) {
 	ch = channel(t, conn)
 	must(t, declare(ch, "again", "direct", "")) // another one may have the name
 	must(t, ch.ExchangeDelete("again", false, false))
+}
+
+// largeBodies shows that the process does not hold a body, however large.
+func (p *gatewayProgram) largeBodies(t *testing.T) {
+	ch := channel(t, p.dial(t))
+	must(t, declare(ch, "large", "fanout", ""))
+	q, err := ch.QueueDeclare("", false, false, true, false, nil)
+	must(t, err)
+	must(t, ch.QueueBind(q.Name, "", "large", false, nil))
+	in, err := ch.Consume(q.Name, "", true, false, false, false, nil)
+	must(t, err)
+	before := peakKiB(t, p.cmd.Process.Pid)
+	body := bytes.Repeat([]byte("0123456789abcdef"), 100<<20/16)
+	must(t, ch.Publish("large", "", false, false, amqp.Publishing{Body: body}))
+	select {
+	case d := <-in:
+		if !bytes.Equal(d.Body, body) {
+			t.Errorf("got %d octets, or others", len(d.Body))
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came in a minute")
+	}
+	after := peakKiB(t, p.cmd.Process.Pid)
+	t.Logf("peak memory of the process: %d KiB before, %d KiB after", before, after)
+	if after > before+20<<10 {
+		t.Errorf("100 MiB that passed cost %d KiB", after-before)
+	}
+}
+
+// peakKiB is the most memory that a process has had.
+func peakKiB(t *testing.T, pid int) (n int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	must(t, err)
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatalf("read peak of memory: %v", err)
+	}
+	return n
 }
 
 // stop shows that clients are told, and that the process ends in order.

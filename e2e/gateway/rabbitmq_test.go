@@ -41,6 +41,7 @@ func TestRabbitMQ(t *testing.T) {
 			}{
 				{"the type is there", (*rig).theTypeIsThere}, {"bindings", (*rig).bindings},
 				{"mandatory", (*rig).mandatory}, {"permissions", (*rig).permissions},
+				{"halves", (*rig).halves}, {"history", (*rig).history},
 				{"large bodies", (*rig).largeBodies}, {"heartbeats", (*rig).heartbeats},
 				{"blocked", (*rig).blocked}, {"killed", (*rig).killed},
 			} {
@@ -194,6 +195,60 @@ func (r *rig) permissions(t *testing.T) {
 	wantError(t, channel(t, reader).ExchangeDelete("mine", false, false), 403, "mine")
 	_, err := amqp.Dial("amqp://maker:wrong@" + r.addr + "/")
 	wantError(t, err, 403, "")
+}
+
+// halves shows that a declaration that was refused leaves nothing, and that one that was cut off is
+// completed by the next.
+func (r *rig) halves(t *testing.T) {
+	for _, args := range [][]string{
+		{"add_user", "narrow", "narrow"}, {"set_permissions", "narrow", "^narrow$", "^narrow$", "^narrow$"},
+	} {
+		_, err := r.broker.Control(t.Context(), args...)
+		must(t, err)
+	}
+	conn := r.connect(t, "guest")
+	narrow := r.connect(t, "narrow")
+	wantError(t, declare(channel(t, narrow), "narrow", "direct", ""), 403, "'narrow.duepost'")
+	ch := channel(t, narrow) // which comes after the clearing up
+	wantError(t, ch.ExchangeDeclarePassive("narrow", "headers", true, false, false, false, nil), 404, "'narrow'")
+	must(t, declare(channel(t, conn), "narrow", "direct", ""))
+	wantError(t, declare(channel(t, narrow), "narrow", "direct", ""), 403, "'narrow.duepost'")
+	ch = channel(t, conn)
+	// What is whole is not cleared up.
+	must(t, ch.ExchangeDeclarePassive("narrow", "headers", true, false, false, false, nil))
+
+	must(t, ch.ExchangeDeclare("half", "headers", true, false, false, false, amqp.Table(topology.OuterArguments(
+		topology.Exchange{Name: "half", Type: "direct"}))))
+	must(t, declare(ch, "half", "direct", ""))
+	q, err := ch.QueueDeclare("", false, false, true, false, nil)
+	must(t, err)
+	must(t, ch.QueueBind(q.Name, "k", "half", false, nil))
+	must(t, ch.Publish("half", "k", false, false, amqp.Publishing{MessageId: "plain"}))
+	if d := next(t, ch, q.Name); d.MessageId != "plain" {
+		t.Errorf("got %q", d.MessageId)
+	}
+	must(t, ch.Publish("half", "k", false, false, amqp.Publishing{MessageId: "delayed", Headers: amqp.Table{"x-delay": 1}}))
+	if d := next(t, ch, topology.Intake); d.MessageId != "delayed" {
+		t.Errorf("intake: got %q", d.MessageId)
+	}
+}
+
+// history shows the names in what was dead-lettered.
+func (r *rig) history(t *testing.T) {
+	ch := channel(t, r.connect(t, "guest"))
+	must(t, declare(ch, "h", "fanout", ""))
+	dead, err := ch.QueueDeclare("", false, false, true, false, nil)
+	must(t, err)
+	q, err := ch.QueueDeclare("", false, false, true, false, amqp.Table{
+		"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead.Name})
+	must(t, err)
+	must(t, ch.QueueBind(q.Name, "", "h", false, nil))
+	must(t, ch.Publish("h.duepost", "", false, false, amqp.Publishing{Expiration: "1", MessageId: "m"}))
+	d := next(t, ch, dead.Name)
+	deaths, _ := d.Headers["x-death"].([]any)
+	if len(deaths) != 1 || deaths[0].(amqp.Table)["exchange"] != "h" || d.Headers["x-first-death-exchange"] != "h" {
+		t.Errorf("got %v", d.Headers)
+	}
 }
 
 func (r *rig) largeBodies(t *testing.T) {

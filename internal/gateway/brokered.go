@@ -34,17 +34,27 @@ func NewBrokered(dial func(vhost string) (*amqp091.Connection, error)) *Brokered
 	return &Brokered{dial: dial, hosts: map[string]*brokeredHost{}}
 }
 
-// Declare implements Topology.
-func (b *Brokered) Declare(ctx context.Context, vhost string, x topology.Exchange) error {
+// Attach implements Topology.
+func (b *Brokered) Attach(ctx context.Context, vhost, exchange string) error {
 	return b.do(ctx, vhost, func(conn *amqp091.Connection) error {
-		return topology.DeclareExchange(conn, x)
+		return topology.Attach(conn, exchange)
+	})
+}
+
+// Discard implements Topology.
+func (b *Brokered) Discard(ctx context.Context, vhost, exchange string) error {
+	return b.do(ctx, vhost, func(conn *amqp091.Connection) error {
+		return topology.Discard(conn, exchange)
 	})
 }
 
 // IsDelayed implements Topology.
 func (b *Brokered) IsDelayed(ctx context.Context, vhost, exchange string) (isDelayed bool, err error) {
 	err = b.do(ctx, vhost, func(conn *amqp091.Connection) (err error) {
-		isDelayed, err = topology.IsDelayed(conn, exchange)
+		if isDelayed, err = topology.IsDelayed(conn, exchange); isDelayed {
+			// Somebody else's exchange may have such a name.
+			isDelayed, err = topology.HasExchange(conn, exchange)
+		}
 		return err
 	})
 	return isDelayed && err == nil, err

@@ -5,21 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/duepost/duepost/internal/amqp"
 	"github.com/duepost/duepost/internal/relay/topology"
 	"github.com/duepost/duepost/internal/wire"
 )
 
+// discardTimeout bounds the clearing up after a declaration that was refused.
+const discardTimeout = 2 * time.Second
+
 // errandKind is what an errand waits for.
 type errandKind uint8
 
 const (
 	// declaring waits for declare-ok of the exchange that publishers see: the broker has checked
-	// the client's right to it, and that it is no other. Then the one with the bindings is declared.
+	// the client's right to it, and that it is no other. Then the topology attaches it to the relay.
 	declaring errandKind = iota
-	// declaringDue waits for declare-ok of that one: the broker has checked the client's right to
-	// it and to its alternate exchange. Then the topology makes the rest.
+	// declaringDue waits for declare-ok of the exchange with the bindings: the broker has checked
+	// the client's right to it and to its alternate exchange. It comes last, so that at no time a
+	// delayed message has a way to it that does not lead by the relay.
 	declaringDue
 	// deletingDue waits for delete-ok of the exchange that holds the bindings. Then the one that
 	// publishers see is deleted.
@@ -64,37 +69,48 @@ func (l *link) resume(channel uint16) { l.up.mail.post(letter{channel: channel, 
 
 // outerDeclared goes on after the broker has accepted the exchange that publishers see.
 func (l *link) outerDeclared(e *errand) {
-	x := e.wanted
-	args, err := dueArguments(x)
-	if err != nil {
-		l.refuse(e, wire.ExchangeDeclareID, err)
-		return
+	// Also if the client leaves: what was begun is better finished.
+	l.gw.work.Go(func() {
+		ctx, cancel := context.WithTimeout(l.gw.ctx, topologyTimeout)
+		err := l.gw.cfg.Topology.Attach(ctx, e.key.vhost, e.key.name)
+		cancel()
+		var args amqp.RawTable
+		if err == nil {
+			args, err = dueArguments(e.wanted)
+		}
+		if err != nil {
+			l.discard(e)
+			l.refuse(e, wire.ExchangeDeclareID, err)
+			return
+		}
+		x := e.wanted
+		e.kind = declaringDue
+		l.begin(e)
+		l.up.mail.post(letter{say: wire.AppendMethod(nil, e.channel, &wire.ExchangeDeclare{
+			Exchange: topology.DueExchange(x.Name), Type: x.Type, Durable: x.Durable, Arguments: args,
+		})})
+	})
+}
+
+// discard takes away an exchange that did not become a delayed one. If that is not to be had, it
+// stays as it is until the client declares again.
+func (l *link) discard(e *errand) {
+	ctx, cancel := context.WithTimeout(l.gw.ctx, discardTimeout)
+	defer cancel()
+	if err := l.gw.cfg.Topology.Discard(ctx, e.key.vhost, e.key.name); err != nil {
+		l.log.Warn("half of a delayed exchange is left", "vhost", e.key.vhost, "exchange", e.key.name, "err", err)
 	}
-	e.kind = declaringDue
-	l.begin(e)
-	l.up.mail.post(letter{say: wire.AppendMethod(nil, e.channel, &wire.ExchangeDeclare{
-		Exchange: topology.DueExchange(x.Name), Type: x.Type, Durable: x.Durable, Arguments: args,
-	})})
 }
 
 // declared goes on after the broker has accepted both exchanges.
 func (l *link) declared(e *errand) {
-	// Also if the client leaves: what was begun is better finished.
-	l.gw.work.Go(func() {
-		ctx, cancel := context.WithTimeout(l.gw.ctx, topologyTimeout)
-		defer cancel()
-		if err := l.gw.cfg.Topology.Declare(ctx, e.key.vhost, e.wanted); err != nil {
-			l.refuse(e, wire.ExchangeDeclareID, err)
-			return
-		}
-		l.gw.exchanges.note(e.key, delayed)
-		l.gw.stats.declared.Add(1)
-		l.log.Info("delayed exchange declared", "vhost", e.key.vhost, "exchange", e.key.name)
-		if !e.noWait {
-			l.down.mail.post(letter{say: wire.AppendMethod(nil, e.channel, &wire.ExchangeDeclareOk{})})
-		}
-		l.resume(e.channel)
-	})
+	l.gw.exchanges.note(e.key, delayed)
+	l.gw.stats.declared.Add(1)
+	l.log.Info("delayed exchange declared", "vhost", e.key.vhost, "exchange", e.key.name)
+	if !e.noWait {
+		l.down.mail.post(letter{say: wire.AppendMethod(nil, e.channel, &wire.ExchangeDeclareOk{})})
+	}
+	l.resume(e.channel)
 }
 
 // dueDeleted goes on after the exchange with the bindings is deleted.
@@ -171,6 +187,13 @@ func (l *link) replied(channel uint16, id wire.MethodID) (passes bool) {
 func (l *link) closed(channel uint16) *amqp.Error {
 	e := l.end(channel)
 	if e == nil {
+		return nil
+	}
+	if e.kind == declaringDue {
+		l.gw.work.Go(func() {
+			l.discard(e)
+			l.resume(channel) // only then: its close-ok is kept so long
+		})
 		return nil
 	}
 	l.resume(channel)

@@ -39,6 +39,7 @@ type link struct {
 
 	opened      atomic.Bool  // the client has opened its virtual host
 	leaving     atomic.Bool  // the client was told to leave
+	vhost       string       // as the client opened it; set before opened
 	errandCount atomic.Int32 // of errands, so that most replies need no lock
 
 	mu      sync.Mutex // guards errands
@@ -82,7 +83,7 @@ func (l *link) serve() {
 	l.up = l.newPump(l.client, l.broker)
 	l.up.sieve = newUpward(l)
 	l.down = l.newPump(l.broker, l.client)
-	l.down.sieve = &downward{l: l}
+	l.down.sieve = newDownward(l)
 	l.down.impatient = true
 	l.up.deaf = !isAMQP091(greeting)
 	l.down.deaf = l.up.deaf

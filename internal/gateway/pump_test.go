@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/duepost/duepost/internal/relay/topology"
 	"github.com/duepost/duepost/internal/wire"
 )
 
@@ -218,7 +217,8 @@ func FuzzPump(f *testing.F) {
 // plainTopology knows no delayed exchange.
 type plainTopology struct{}
 
-func (plainTopology) Declare(context.Context, string, topology.Exchange) error { return nil }
+func (plainTopology) Attach(context.Context, string, string) error  { return nil }
+func (plainTopology) Discard(context.Context, string, string) error { return nil }
 
 func (plainTopology) IsDelayed(context.Context, string, string) (bool, error) { return false, nil }
 
@@ -235,6 +235,6 @@ func idleLink(t testing.TB) *link {
 	l := newLink(g, client)
 	l.broker = broker
 	l.up, l.down = l.newPump(client, broker), l.newPump(broker, client)
-	l.up.sieve, l.down.sieve = newUpward(l), &downward{l: l}
+	l.up.sieve, l.down.sieve = newUpward(l), newDownward(l)
 	return l
 }

@@ -10,7 +10,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/duepost/duepost/duepostest"
-	"github.com/duepost/duepost/internal/relay/topology"
 )
 
 // fakeTopology makes delayed exchanges on a broker as the relay does, with one queue as wheel.
@@ -65,25 +64,30 @@ func (f *fakeTopology) close() {
 	}
 }
 
-func (f *fakeTopology) Declare(ctx context.Context, _ string, x topology.Exchange) error {
+func (f *fakeTopology) Attach(ctx context.Context, _, exchange string) error {
 	ch, err := f.channel(ctx)
 	if err != nil {
 		return err
 	}
 	defer ch.Close()
-	var args amqp091.Table
-	if x.Alternate != "" {
-		args = amqp091.Table{argAlternate: x.Alternate}
-	}
-	if err := ch.ExchangeDeclare(x.Name+dueSuffix, x.Type, x.Durable, x.AutoDelete, false, false, args); err != nil {
-		return err
-	}
 	if _, err := ch.QueueDeclare(intake, true, false, false, false, nil); err != nil {
 		return err
 	}
-	return ch.QueueBind(intake, "", x.Name, false, amqp091.Table{
+	return ch.QueueBind(intake, "", exchange, false, amqp091.Table{
 		"x-match": "any-with-x", "x-delay": nil, "x-opt-delivery-delay": nil, "x-opt-delivery-time": nil,
 	})
+}
+
+func (f *fakeTopology) Discard(ctx context.Context, vhost, exchange string) error {
+	if is, err := f.IsDelayed(ctx, vhost, exchange); is || err != nil {
+		return err
+	}
+	ch, err := f.channel(ctx)
+	if err != nil {
+		return err
+	}
+	defer ch.Close()
+	return ch.ExchangeDelete(exchange, false, false)
 }
 
 func (f *fakeTopology) IsDelayed(ctx context.Context, _, exchange string) (bool, error) {

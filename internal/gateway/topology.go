@@ -24,10 +24,12 @@ const (
 // Topology makes and knows delayed exchanges on RabbitMQ: the relay. Its methods may be called
 // concurrently, and wait for the broker until the context ends.
 type Topology interface {
-	// Declare makes what belongs to a delayed exchange besides its two exchanges, which the client
-	// has just declared with credentials of its own. Doing it again changes nothing. An
-	// *amqp.Error with the scope of a channel goes to the client as it is.
-	Declare(ctx context.Context, vhost string, x topology.Exchange) error
+	// Attach leads what asks for a delay on an exchange, which the client has just declared with
+	// credentials of its own, to the relay. Doing it again changes nothing. An *amqp.Error with
+	// the scope of a channel goes to the client as it is.
+	Attach(ctx context.Context, vhost, exchange string) error
+	// Discard takes that exchange away if there is none with its bindings.
+	Discard(ctx context.Context, vhost, exchange string) error
 	// IsDelayed reports whether there is a delayed exchange of that name.
 	IsDelayed(ctx context.Context, vhost, exchange string) (bool, error)
 }

@@ -114,7 +114,10 @@ func (u *upward) replace(h head, id wire.MethodID, frame []byte) (instead []byte
 	case wire.ConnectionOpenID:
 		if vhost, _, ok := amqp.CutShortStr(args); ok {
 			u.vhost = string(vhost)
-			u.l.opened.Store(true)
+			if !u.l.opened.Load() { // a second one is a fault, of which the broker will say so
+				u.l.vhost = u.vhost
+				u.l.opened.Store(true)
+			}
 		}
 	case wire.ConnectionStartOkID:
 		return u.logIn(h, frame)
