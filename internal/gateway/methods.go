@@ -34,7 +34,7 @@ func (u *upward) topology(h head, id wire.MethodID, frame []byte) (instead []byt
 }
 
 // declare has the broker declare the exchange that publishers see, on the client's own channel and
-// so with the client's own rights. The errand goes on in [link.declared]. A passive declaration
+// so with the client's own rights. The errand goes on in [link.outerDeclared]. A passive declaration
 // asks for a name only, which is there. [amqp exchange.declare]
 func (u *upward) declare(h head, m *wire.ExchangeDeclare) (instead []byte, passes bool) {
 	if m.Type != delayedType || m.Passive {
