@@ -3,6 +3,7 @@ package relay
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -32,6 +33,16 @@ func arrive(d amqp.Delivery, nowMillis int64, id string) *item {
 		return it
 	}
 	it.readDelay(d.Headers, nowMillis)
+	return it
+}
+
+// gathered lets a message that is not due yet wait for others, to go to the wheel with them. One
+// that is due before never goes there.
+func (it *item) gathered(nowMillis int64) *item {
+	const every = int64(gather / time.Millisecond)
+	if it.reason == "" && it.due > nowMillis {
+		it.at = min(it.due, nowMillis-nowMillis%every+every)
+	}
 	return it
 }
 

@@ -228,7 +228,9 @@ func readNear(d amqp.Delivery, _ int64) *item {
 // beginIntake consumes the intake and the rescue. All relays do so at the same time.
 func (s *session) beginIntake(ctx context.Context) error {
 	for queue, read := range map[string]func(amqp.Delivery, int64) *item{
-		topology.Intake: func(d amqp.Delivery, now int64) *item { return arrive(d, now, s.r.identity(d)) },
+		topology.Intake: func(d amqp.Delivery, now int64) *item {
+			return arrive(d, now, s.r.identity(d)).gathered(now)
+		},
 		topology.Rescue: func(d amqp.Delivery, now int64) *item {
 			d = rescued(d)
 			return arrive(d, now, s.r.identity(d))
@@ -238,6 +240,7 @@ func (s *session) beginIntake(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		w.ahead = gather
 		s.serve(ctx, w)
 		if err := w.add(ctx, &source{queue: queue, read: read}, intakePrefetch); err != nil {
 			return err
@@ -258,15 +261,15 @@ func (s *session) ensure(at slot) error {
 	if err := topology.DeclareWheelQueue(s.publishing, name); err != nil {
 		return err
 	}
-	s.know(name)
+	s.know(name, true)
 	return nil
 }
 
-// know notes that a queue of the wheel is there.
-func (s *session) know(name string) {
+// know notes whether a queue of the wheel is there.
+func (s *session) know(name string, there bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queues[name] = true
+	s.queues[name] = there
 }
 
 // forgetQueues takes nothing for granted any more.

@@ -11,7 +11,8 @@ import (
 
 const (
 	// turnEvery is how often the slots are looked at whose time comes or has just passed, sweepEvery
-	// how often all are: another relay may have died with what it held of one that passed long ago.
+	// how often all are that have a queue: another relay may have died with what it held of one that
+	// passed long ago.
 	turnEvery  = time.Second
 	sweepEvery = time.Minute
 )
@@ -23,7 +24,7 @@ func (s *session) beginTurning(ctx context.Context) error {
 		return err
 	}
 	s.serve(ctx, w)
-	if err := s.sweep(ctx, w); err != nil {
+	if err := s.look(ctx, w, above()); err != nil {
 		return err
 	}
 	s.start(func() error { return s.turn(ctx, w) })
@@ -35,15 +36,17 @@ func (s *session) turn(ctx context.Context, w *worker) error {
 	turn, sweep := time.NewTicker(turnEvery), time.NewTicker(sweepEvery)
 	defer turn.Stop()
 	defer sweep.Stop()
+	looked := map[slot]bool{}
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-turn.C:
-			err = s.look(ctx, w, turning(s.now()))
+			err = s.look(ctx, w, s.worthwhile(turning(s.now()), looked))
 		case <-sweep.C:
-			err = s.sweep(ctx, w)
+			clear(looked) // for one that was made late
+			err = s.look(ctx, w, s.worthwhile(above(), nil))
 		}
 		if err != nil {
 			return err
@@ -66,16 +69,32 @@ func turning(nowMillis int64) (all []slot) {
 	return all
 }
 
-// sweep looks at all slots above the finest. Which round of the ring a message belongs to its
-// header says: what is first in a queue was put there first.
-func (s *session) sweep(ctx context.Context, w *worker) error {
-	var all []slot
+// above are all slots above the finest. Which round of the ring a message belongs to its header
+// says: what is first in a queue was put there first.
+func above() (all []slot) {
 	for level := 1; level < topology.Levels; level++ {
 		for number := range int64(ring) {
 			all = append(all, slot{level, number})
 		}
 	}
-	return s.look(ctx, w, all)
+	return all
+}
+
+// worthwhile are the slots whose queue is known to be there, and those that were not looked at
+// before: nothing is put into a slot that is open already. Looking for a queue that is not there
+// costs RabbitMQ a channel and a line in its log. Without looked it is the former alone.
+func (s *session) worthwhile(slots []slot, looked map[slot]bool) (some []slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range slots {
+		if s.queues[at.queue()] || looked != nil && !looked[at] {
+			some = append(some, at)
+		}
+		if looked != nil {
+			looked[at] = true
+		}
+	}
+	return some
 }
 
 // look opens those that have messages.
@@ -85,9 +104,7 @@ func (s *session) look(ctx context.Context, w *worker, slots []slot) error {
 		if err != nil {
 			return err
 		}
-		if found {
-			s.know(at.queue())
-		}
+		s.know(at.queue(), found)
 		if ready == 0 {
 			continue
 		}

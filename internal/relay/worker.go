@@ -15,6 +15,13 @@ const (
 	firstRetry, longestRetry = 50 * time.Millisecond, 5 * time.Second
 	// farewell is how long a worker that is stopped waits for what is on its way.
 	farewell = 2 * time.Second
+	// tellEvery and tellMost are after how long, and how many messages, what is done is acknowledged.
+	// RabbitMQ writes an acknowledgement to its log whether it is of one message or of many. What is
+	// not acknowledged comes again after a crash.
+	tellEvery, tellMost = 50 * time.Millisecond, 250
+	// gather is how long what arrives waits at most for what else arrives, so that RabbitMQ writes it
+	// to the wheel at once, and gatherMost how many are enough.
+	gather, gatherMost = 100 * time.Millisecond, 250
 	// quiet is how long nothing has come from a finite source before it is asked whether it is empty.
 	quiet = time.Second
 	// drainPrefetch is for finite sources, which are moved on at once.
@@ -33,7 +40,10 @@ type worker struct {
 	came     uint64
 	underway int
 	window   int
+	ahead    time.Duration      // by how much a message may go before its time if there are many
 	dirty    map[*source]bool   // sources with something to acknowledge
+	untold   int                // how many are done and not acknowledged, in order
+	tellAt   int64              // when they will be, if there are any
 	open     map[string]*source // finite sources, by queue
 }
 
@@ -69,6 +79,9 @@ func (w *worker) run(ctx context.Context) error {
 		if err := w.sendDue(); err != nil {
 			return err
 		}
+		if err := w.tellInTime(); err != nil {
+			return err
+		}
 		w.arm(timer)
 		select {
 		case <-ctx.Done():
@@ -89,9 +102,6 @@ func (w *worker) run(ctx context.Context) error {
 			for len(w.outlet.results) > 0 {
 				w.answered(<-w.outlet.results)
 			}
-			if err := w.tell(); err != nil {
-				return err
-			}
 		case <-tick.C:
 			if err := w.round(); err != nil {
 				return err
@@ -106,6 +116,9 @@ func (w *worker) arm(timer *time.Timer) {
 	sleep := longestSleep
 	if at, ok := w.waiting.next(); ok && w.underway < w.window {
 		sleep = min(sleep, time.Until(time.UnixMilli(at)))
+	}
+	if w.untold > 0 {
+		sleep = min(sleep, time.Until(time.UnixMilli(w.tellAt)))
 	}
 	timer.Reset(max(sleep, 0))
 }
@@ -180,8 +193,12 @@ func (w *worker) round() error {
 
 // sendDue sends what may go.
 func (w *worker) sendDue() error {
+	ahead := int64(0)
+	if w.waiting.len() >= gatherMost {
+		ahead = w.ahead.Milliseconds()
+	}
 	for w.underway < w.window {
-		it := w.waiting.take(w.s.now())
+		it := w.waiting.take(w.s.now() + ahead)
 		if it == nil {
 			return nil
 		}
@@ -232,6 +249,9 @@ func (w *worker) answered(r result) {
 	switch {
 	case r.outcome == taken:
 		it.from.settling.done(it.tag, now)
+		if w.untold++; w.untold == 1 {
+			w.tellAt = now + tellEvery.Milliseconds()
+		}
 		w.dirty[it.from] = true
 		w.s.r.count(it)
 		return
@@ -248,8 +268,17 @@ func (w *worker) answered(r result) {
 	w.waiting.add(it)
 }
 
+// tellInTime acknowledges what is done if it is time or there is much.
+func (w *worker) tellInTime() error {
+	if w.untold == 0 || w.untold < tellMost && w.s.now() < w.tellAt {
+		return nil
+	}
+	return w.tell()
+}
+
 // tell acknowledges what is done.
 func (w *worker) tell() error {
+	w.untold = 0
 	now := w.s.now()
 	for src := range w.dirty {
 		if err := src.tell(now); err != nil {
