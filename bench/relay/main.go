@@ -151,8 +151,8 @@ type bench struct {
 
 // row is one result.
 type row struct {
-	way  string
-	rate int
+	Way  string `json:"way"`
+	Rate int    `json:"rate"`
 	load.Result
 }
 
@@ -251,5 +251,5 @@ func (b *bench) measureBurst(ctx context.Context) error {
 	}
 	b.burst = &short.res
 	b.rows = append(b.rows, row{"relay, burst, 1 s", 0, short.res}, row{"relay, burst, longer", 0, long.res})
-	return errors.Join(b.log.Encode(short.res), b.log.Encode(long.res))
+	return errors.Join(b.log.Encode(b.rows[len(b.rows)-2]), b.log.Encode(b.rows[len(b.rows)-1]))
 }

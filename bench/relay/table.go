@@ -37,14 +37,14 @@ func (b *bench) print(w io.Writer) error {
 	text.WriteString("| way | msg/s | broker µs/msg | relay µs/msg | late p50 ms | p99 ms | longest ms | early | lost | twice |\n" +
 		"| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, r := range b.rows {
-		rate, relay, late := fmt.Sprint(r.rate), "-", r.late()
-		if r.rate == 0 {
+		rate, relay, late := fmt.Sprint(r.Rate), "-", r.late()
+		if r.Rate == 0 {
 			rate = fmt.Sprintf("%.0f", r.PublishRate)
 		}
 		if r.HelperMicros > 0 {
 			relay = fmt.Sprintf("%.0f", r.HelperMicros)
 		}
-		fmt.Fprintf(&text, "| %s | %s | %.0f | %s | %.1f | %.1f | %.0f | %d | %d | %d |\n", r.way, rate,
+		fmt.Fprintf(&text, "| %s | %s | %.0f | %s | %.1f | %.1f | %.0f | %d | %d | %d |\n", r.Way, rate,
 			r.BrokerMicros, relay, late.P50, late.P99, late.Max, r.Early, r.Lost, r.Duplicates)
 	}
 	var missed []error
@@ -74,23 +74,23 @@ func (b *bench) gates() (all []gate) {
 	ladder := b.borne()
 	for _, r := range b.rows {
 		if r.Early > 0 || r.Lost > 0 {
-			all = append(all, gate{fmt.Sprintf("%s at %d/s: %d early, %d lost", r.way, r.rate, r.Early, r.Lost), false})
+			all = append(all, gate{fmt.Sprintf("%s at %d/s: %d early, %d lost", r.Way, r.Rate, r.Early, r.Lost), false})
 		}
-		if r.way != byRelay {
+		if r.Way != byRelay {
 			continue
 		}
 		late := r.late()
 		all = append(all, gate{fmt.Sprintf("%d/s: late p50 %.1f ms, p99 %.1f ms; at most %.0f and %.0f",
-			r.rate, late.P50, late.P99, gateP50, gateP99), late.P50 <= gateP50 && late.P99 <= gateP99})
-		if r.rate >= highRate && ladder != nil {
+			r.Rate, late.P50, late.P99, gateP50, gateP99), late.P50 <= gateP50 && late.P99 <= gateP99})
+		if r.Rate >= highRate && ladder != nil {
 			times := ladder.BrokerMicros / r.BrokerMicros
 			all = append(all, gate{fmt.Sprintf("%d/s: %.1f times less than the ladder at %d/s; at least %.0f",
-				r.rate, times, ladder.rate, ladderFactor), times >= ladderFactor})
+				r.Rate, times, ladder.Rate, ladderFactor), times >= ladderFactor})
 		}
-		if floor := b.find(noDelay, r.rate); r.rate <= lowRate && floor != nil {
+		if floor := b.find(noDelay, r.Rate); r.Rate <= lowRate && floor != nil {
 			times := r.BrokerMicros / floor.BrokerMicros
 			all = append(all, gate{fmt.Sprintf("%d/s: %.2f times what a message without a delay costs; at most %.1f",
-				r.rate, times, floorFactor), times <= floorFactor})
+				r.Rate, times, floorFactor), times <= floorFactor})
 		}
 	}
 	if b.burst != nil {
@@ -104,7 +104,7 @@ func (b *bench) gates() (all []gate) {
 // borne is the ladder at the highest rate that it bears, nil if it bears none.
 func (b *bench) borne() (found *row) {
 	for i := range b.rows {
-		if r := &b.rows[i]; r.way == byLadder && r.Lost == 0 && r.late().P99 <= borneP99 {
+		if r := &b.rows[i]; r.Way == byLadder && r.Lost == 0 && r.late().P99 <= borneP99 {
 			found = r
 		}
 	}
@@ -113,7 +113,7 @@ func (b *bench) borne() (found *row) {
 
 func (b *bench) find(way string, rate int) *row {
 	for i := range b.rows {
-		if r := &b.rows[i]; r.way == way && r.rate == rate {
+		if r := &b.rows[i]; r.Way == way && r.Rate == rate {
 			return r
 		}
 	}

@@ -24,7 +24,7 @@ const startTimeout = time.Minute
 
 // startRelay starts it and waits until it works.
 func startRelay(ctx context.Context, program, url string, log io.Writer) (*relay, error) {
-	r := &relay{exec.Command(program, "relay", "--rabbitmq", url)}
+	r := &relay{exec.Command(program, "relay", "--rabbitmq", url, "--management", "none")}
 	out, err := r.cmd.StderrPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start relay: %w", err)
