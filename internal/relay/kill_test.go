@@ -21,7 +21,7 @@ type process struct {
 // startProcess starts one and waits until it works.
 func startProcess(t *testing.T, program, url string) *process {
 	t.Helper()
-	cmd := exec.Command(program, "relay", "--rabbitmq", url)
+	cmd := exec.Command(program, "relay", "--rabbitmq", url, "--management", "none")
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
