@@ -61,7 +61,7 @@ var gatewayListens = regexp.MustCompile(`msg="gateway listens".* addr=(\S+)`)
 // test ends, and returns where clients connect.
 func startGateway(t *testing.T, broker string) (addr string) {
 	t.Helper()
-	cmd := exec.Command(os.Getenv(binaryVariable), "relay", "--rabbitmq", broker, "--gateway", "127.0.0.1:0")
+	cmd := exec.Command(os.Getenv(binaryVariable), "relay", "--rabbitmq", broker, "--management", "none", "--gateway", "127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

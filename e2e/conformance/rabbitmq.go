@@ -64,7 +64,7 @@ var listens = regexp.MustCompile(`msg="gateway listens".* addr=(\S+)`)
 
 // startGateway starts it in front of a broker.
 func startGateway(dir, broker string) (url string, stop func() error, err error) {
-	cmd := exec.Command(brokerPath(dir), "relay", "--rabbitmq", broker, "--gateway", "127.0.0.1:0")
+	cmd := exec.Command(brokerPath(dir), "relay", "--rabbitmq", broker, "--management", "none", "--gateway", "127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return "", nil, fmt.Errorf("start gateway: %w", err)

@@ -53,7 +53,7 @@ func TestProgram(t *testing.T) {
 			t.Cleanup(func() { must(t, b.Kill()) })
 			_, err = b.Control(t.Context(), "await_startup") // which the port with TLS needs longer for
 			must(t, err)
-			p := startProgram(t, duepost, "relay", "--gateway", "127.0.0.1:0",
+			p := startProgram(t, duepost, "relay", "--gateway", "127.0.0.1:0", "--management", "none",
 				"--rabbitmq", "amqps://guest:guest@"+secure+"/?cacertfile="+dir+"/cert.pem",
 				"--gateway-tls-cert", dir+"/cert.pem", "--gateway-tls-key", dir+"/key.pem")
 			p.url, p.dir = "amqps://guest:guest@"+p.addr+"/", dir
@@ -89,7 +89,7 @@ func TestGatewayAlone(t *testing.T) {
 	if d := next(t, ch, q.Name); d.MessageId != "plain" {
 		t.Errorf("got message %q, which only a relay hands on", d.MessageId)
 	}
-	startProgram(t, duepost, "relay", "--rabbitmq", b.URL())
+	startProgram(t, duepost, "relay", "--rabbitmq", b.URL(), "--management", "none")
 	if d := next(t, ch, q.Name); d.MessageId != "late" {
 		t.Errorf("got message %q", d.MessageId)
 	}

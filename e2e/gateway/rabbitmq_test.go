@@ -82,8 +82,13 @@ func serve(t *testing.T, b *testbroker.Broker) (addr string) {
 // connect is a client through the gateway.
 func (r *rig) connect(t *testing.T, user string) *amqp.Connection {
 	t.Helper()
+	return r.connectWith(t, user, 10*time.Second)
+}
+
+func (r *rig) connectWith(t *testing.T, user string, heartbeat time.Duration) *amqp.Connection {
+	t.Helper()
 	conn, err := amqp.DialConfig("amqp://"+user+":"+user+"@"+r.addr+"/",
-		amqp.Config{Heartbeat: time.Second, Locale: "en_US"})
+		amqp.Config{Heartbeat: heartbeat, Locale: "en_US"})
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
@@ -201,7 +206,7 @@ func (r *rig) permissions(t *testing.T) {
 // completed by the next.
 func (r *rig) halves(t *testing.T) {
 	for _, args := range [][]string{
-		{"add_user", "narrow", "narrow"}, {"set_permissions", "narrow", "^narrow$", "^narrow$", "^narrow$"},
+		{"add_user", "narrow", "narrow"}, {"set_permissions", "narrow", "^narrow$", "^narrow", "^narrow"},
 	} {
 		_, err := r.broker.Control(t.Context(), args...)
 		must(t, err)
@@ -209,7 +214,7 @@ func (r *rig) halves(t *testing.T) {
 	conn := r.connect(t, "guest")
 	narrow := r.connect(t, "narrow")
 	wantError(t, declare(channel(t, narrow), "narrow", "direct", ""), 403, "'narrow.duepost'")
-	ch := channel(t, narrow) // which comes after the clearing up
+	ch := channel(t, conn) // the client was told when all was cleared up
 	wantError(t, ch.ExchangeDeclarePassive("narrow", "headers", true, false, false, false, nil), 404, "'narrow'")
 	must(t, declare(channel(t, conn), "narrow", "direct", ""))
 	wantError(t, declare(channel(t, narrow), "narrow", "direct", ""), 403, "'narrow.duepost'")
@@ -266,7 +271,7 @@ func (r *rig) largeBodies(t *testing.T) {
 
 // heartbeats lets a client be silent for longer than either side suffers without any.
 func (r *rig) heartbeats(t *testing.T) {
-	closed := r.connect(t, "guest").NotifyClose(make(chan *amqp.Error, 1))
+	closed := r.connectWith(t, "guest", time.Second).NotifyClose(make(chan *amqp.Error, 1))
 	select {
 	case err := <-closed:
 		t.Errorf("connection closed: %v", err)

@@ -70,15 +70,7 @@ func (d *downward) replace(h head, id wire.MethodID, frame []byte) (instead []by
 		_, rest, ok := amqp.CutShortStr(args[2:]) // code, text
 		return d.rename(frame, rest, 0, ok)
 	case wire.ChannelCloseID:
-		reason := d.l.closed(h.channel)
-		if reason == nil {
-			return nil, true
-		}
-		d.instead = wire.AppendMethod(d.instead[:0], h.channel, &wire.ChannelClose{
-			ReplyCode: reason.Code, ReplyText: reason.ReplyText(),
-			ClassID: reason.Class, MethodID: reason.Method,
-		})
-		return d.instead, false
+		return d.l.closed(h.channel, frame)
 	case wire.ConnectionStartID:
 		return d.start(h, frame)
 	case wire.ConnectionCloseOkID:

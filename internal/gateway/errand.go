@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -182,23 +183,28 @@ func (l *link) replied(channel uint16, id wire.MethodID) (passes bool) {
 	return false
 }
 
-// closed goes on with the errand of a channel that the broker closes. It returns the reason to
-// give in place of the broker's, nil for none.
-func (l *link) closed(channel uint16) *amqp.Error {
+// closed goes on with the errand of a channel that the broker closes, and returns what the client is
+// told in place of the frame, unless that passes. Who is refused hears of it when all is as before.
+func (l *link) closed(channel uint16, frame []byte) (instead []byte, passes bool) {
 	e := l.end(channel)
-	if e == nil {
-		return nil
-	}
-	if e.kind == declaringDue {
+	switch {
+	case e == nil:
+		return nil, true
+	case e.kind == declaringDue:
+		said := bytes.Clone(frame)
 		l.gw.work.Go(func() {
 			l.discard(e)
-			l.resume(channel) // only then: its close-ok is kept so long
+			l.down.mail.post(letter{say: said})
+			l.resume(channel)
 		})
-		return nil
+		return nil, false
+	case e.kind == refusing:
+		l.resume(channel)
+		return wire.AppendMethod(nil, channel, &wire.ChannelClose{
+			ReplyCode: e.reason.Code, ReplyText: e.reason.ReplyText(),
+			ClassID: e.reason.Class, MethodID: e.reason.Method,
+		}), false
 	}
 	l.resume(channel)
-	if e.kind != refusing {
-		return nil
-	}
-	return &e.reason
+	return nil, true
 }
