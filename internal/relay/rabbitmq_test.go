@@ -29,6 +29,12 @@ func onEach(t *testing.T, f func(*testing.T, *testbroker.Broker)) {
 
 func onEachWith(t *testing.T, o testbroker.Options, f func(*testing.T, *testbroker.Broker)) {
 	t.Helper()
+	onSome(t, "", o, f)
+}
+
+// onSome is onEachWith for one version only; empty for all.
+func onSome(t *testing.T, version string, o testbroker.Options, f func(*testing.T, *testbroker.Broker)) {
+	t.Helper()
 	all, err := testbroker.InstalledRabbitMQs()
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +43,9 @@ func onEachWith(t *testing.T, o testbroker.Options, f func(*testing.T, *testbrok
 		testbroker.StartRabbitMQ(t, testbroker.Options{}) // says what is missing
 	}
 	for _, one := range all {
+		if version != "" && one.Version != version {
+			continue
+		}
 		t.Run(one.Version, func(t *testing.T) {
 			t.Parallel()
 			o := o

@@ -41,6 +41,9 @@ type Relay struct {
 	alarm atomic.Pointer[string] // what endangers messages now; nil for nothing
 	node  int                    // of cfg.URLs, the one to try first; Run's alone
 
+	// stamping is whether RabbitMQ notes when it accepts a message, found out by each session.
+	stamping atomic.Bool
+
 	lookEvery time.Duration // at the policies
 }
 
@@ -59,6 +62,11 @@ func New(cfg Config) *Relay {
 
 // Stats returns the counters. They may be read at any time.
 func (r *Relay) Stats() *Stats { return &r.stats }
+
+// IsStamping reports whether RabbitMQ's interceptor notes when it accepts a message, as it was found when
+// the last session began. If it does not, the delay of a message that came by no gateway starts when a relay
+// takes it out of the intake.
+func (r *Relay) IsStamping() bool { return r.stamping.Load() }
 
 // Alarm is what endangers messages now, empty for nothing: a policy of somebody else that acts on
 // the relay's queues, or that nobody can be asked whether there is one.

@@ -118,7 +118,8 @@ func (s *session) run(ctx context.Context) error {
 	if begun != nil {
 		s.cancel(begun)
 	} else {
-		s.r.log.Info("relay at work", "user", s.user, "impersonator", s.impersonates)
+		s.r.log.Info("relay at work", "user", s.user, "impersonator", s.impersonates,
+			"interceptor", s.r.stamping.Load())
 		s.r.signal()
 		<-ctx.Done()
 	}
@@ -164,6 +165,11 @@ func (s *session) begin(ctx context.Context) error {
 	if s.impersonates, err = canImpersonate(s.publishing, s.user); err != nil {
 		return err
 	}
+	stamping, err := isStamping(ctx, s.publishing, s.r.name)
+	if err != nil {
+		return err
+	}
+	s.r.stamping.Store(stamping)
 	if err := s.beginNear(ctx); err != nil {
 		return err
 	}
@@ -303,40 +309,6 @@ func (s *session) obstacle(it *item) (string, error) {
 	defer s.mu.Unlock()
 	s.exchanges[name] = true
 	return "", nil
-}
-
-// canImpersonate tries whether RabbitMQ takes a message with a user-id that is not that of the
-// connection: the user needs the tag impersonator. Nobody gets the message. [rmq user-id]
-func canImpersonate(conn *amqp.Connection, user string) (bool, error) {
-	ch, err := conn.Channel()
-	if err != nil {
-		return false, fmt.Errorf("open channel: %w", err)
-	}
-	defer ch.Close() // RabbitMQ has closed it where the answer is no
-	if err := ch.Confirm(false); err != nil {
-		return false, fmt.Errorf("select confirms: %w", err)
-	}
-	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
-	confirm, err := ch.PublishWithDeferredConfirm("", topology.Prefix+"nobody", false, false,
-		amqp.Publishing{UserId: user + "-probe"})
-	if err != nil {
-		return false, fmt.Errorf("probe user-id: %w", err)
-	}
-	select {
-	case <-confirm.Done():
-		if confirm.Acked() {
-			return true, nil
-		}
-	case err := <-closed:
-		if err != nil && err.Code == amqp.PreconditionFailed {
-			return false, nil
-		}
-		return false, endOf("probe of user-id", err)
-	}
-	if err := <-closed; err != nil && err.Code != amqp.PreconditionFailed {
-		return false, endOf("probe of user-id", err)
-	}
-	return false, nil
 }
 
 // isRefusal reports whether trying again is of no use until somebody does something.
