@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/duepost/duepost/internal/management"
 	"github.com/duepost/duepost/internal/relay"
 	"github.com/duepost/duepost/internal/relay/topology"
 )
@@ -29,6 +30,15 @@ func (c *relayCmd) dial() (conn *amqp.Connection, err error) {
 		}
 	}
 	return nil, err
+}
+
+// management is the API of the first node, and the virtual host of its URL.
+func (c *relayCmd) management(url string) (api *management.Client, vhost string, err error) {
+	uri, err := amqp.ParseURI(c.RabbitMQ[0])
+	if err != nil {
+		return nil, "", &usageError{fmt.Errorf("--rabbitmq: %w", err), "the form is amqp://USER:PASSWORD@HOST:PORT/VHOST"}
+	}
+	return relay.Management(uri, url), uri.Vhost, nil
 }
 
 // relayRunCmd is the relay itself, and its gateway.
@@ -95,6 +105,7 @@ func (c *relayRunCmd) fleet(urls []string, log *slog.Logger) (*relay.Fleet, erro
 type relayExchangeCmd struct {
 	Declare relayDeclareCmd `cmd:"" help:"Declare a delayed exchange. Doing it again changes nothing."`
 	Delete  relayDeleteCmd  `cmd:"" help:"Delete a delayed exchange with its bindings. What waits for it is parked when it is due."`
+	Move    relayMoveCmd    `cmd:"" name:"move-bindings" help:"Move bindings that lead past the delay to where they belong."`
 }
 
 type relayDeclareCmd struct {
@@ -139,6 +150,37 @@ func (c *relayDeleteCmd) Run(p process, in *relayCmd) error {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "deleted delayed exchange %q\n", c.Name)
+	return nil
+}
+
+// relayMoveCmd moves what clients have bound to NAME, and not to NAME.duepost.
+type relayMoveCmd struct {
+	Name       string `arg:"" help:"The delayed exchange."`
+	Management string `name:"management" default:"http://{host}:15672" placeholder:"URL" help:"The management API of RabbitMQ; {host} is the first node."`
+}
+
+// Run moves the bindings.
+func (c *relayMoveCmd) Run(ctx context.Context, p process, in *relayCmd) error {
+	api, vhost, err := in.management(c.Management)
+	if err != nil {
+		return err
+	}
+	found, err := topology.ForeignBindings(ctx, api, vhost)
+	if err != nil {
+		return err
+	}
+	moved := 0
+	for _, b := range found {
+		if b.Source != c.Name {
+			continue
+		}
+		if err := topology.MoveBinding(ctx, api, vhost, b); err != nil {
+			return err
+		}
+		moved++
+		fmt.Fprintf(p.stdout, "moved %s to %q\n", b, topology.DueExchange(c.Name))
+	}
+	fmt.Fprintf(p.stdout, "%d bindings moved\n", moved)
 	return nil
 }
 

@@ -109,7 +109,7 @@ func (f *Fleet) wanted(ctx context.Context) ([]string, error) {
 	}
 	var all []error
 	for _, uri := range f.uris {
-		names, err := vhosts(ctx, newGuard(uri, f.cfg.Management).api)
+		names, err := vhosts(ctx, Management(uri, f.cfg.Management))
 		if err == nil {
 			return names, nil
 		}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,17 +35,19 @@ type guard struct {
 	vhost string
 }
 
-// newGuard asks the management API of a node, whose URL may have {host} in it.
-func newGuard(uri amqp.URI, url string) guard {
+// Management is the API at a URL in which {host} stands for a node, as the user of the node; nil without
+// a URL.
+func Management(node amqp.URI, url string) *management.Client {
 	if url == "" {
-		return guard{vhost: uri.Vhost}
+		return nil
 	}
-	host := uri.Host
+	host := node.Host
 	if strings.Contains(host, ":") { // IPv6
 		host = "[" + host + "]"
 	}
-	url = strings.ReplaceAll(url, "{host}", host)
-	return guard{&management.Client{URL: url, User: uri.Username, Password: uri.Password}, uri.Vhost}
+	return &management.Client{
+		URL: strings.ReplaceAll(url, "{host}", host), User: node.Username, Password: node.Password,
+	}
 }
 
 // check sets the relay's policy, which outranks all of users, and looks for those that it does not
@@ -66,19 +69,30 @@ func (g guard) check(ctx context.Context) error {
 	return nil
 }
 
-// watchPolicies looks again and again, and tells what changes. The relay goes on: what waits is in the queues
+// look is check and a look for bindings that lead past the delay.
+func (g guard) look(ctx context.Context) error {
+	if err := g.check(ctx); err != nil || g.api == nil {
+		return err
+	}
+	found, err := topology.ForeignBindings(ctx, g.api, g.vhost)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, b := range found {
+		all = append(all, fmt.Errorf("%s leads past the delay: duepost relay exchange move-bindings %s", b, b.Source))
+	}
+	return errors.Join(all...)
+}
+
+// watch looks again and again, and tells what changes. The relay goes on: what waits is in the queues
 // already, and the intake is safer with somebody who consumes it.
-func (s *session) watchPolicies(ctx context.Context) error {
+func (s *session) watch(ctx context.Context) error {
 	look := time.NewTicker(s.r.lookEvery)
 	defer look.Stop()
 	last := ""
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-look.C:
-		}
-		err := s.guard.check(ctx)
+		err := s.guard.look(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -90,10 +104,15 @@ func (s *session) watchPolicies(ctx context.Context) error {
 		switch {
 		case now == last:
 		case err != nil:
-			s.r.log.Error("queues of the relay are in danger", "err", err)
+			s.r.log.Error("messages are in danger", "err", err)
 		default:
-			s.r.log.Info("queues of the relay are safe again")
+			s.r.log.Info("messages are safe again")
 		}
 		last = now
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
 	}
 }

@@ -87,20 +87,12 @@ func TestPolicyWhileRunning(t *testing.T) {
 	onEachWith(t, testbroker.Options{Management: true}, func(t *testing.T, b *testbroker.Broker) {
 		a := newAdministrator(t, b)
 		r, _ := startRelayWith(t, Config{URLs: []string{b.URL()}, Management: a.URL})
-		await := func(what string, so func(alarm string) bool) {
-			t.Helper()
-			for until := time.Now().Add(patience); !so(r.Alarm()); <-time.After(20 * time.Millisecond) {
-				if time.Now().After(until) {
-					t.Fatalf("%s: the alarm is %q", what, r.Alarm())
-				}
-			}
-		}
 		a.setPolicy("operator-policies", "culprit", 0, map[string]any{"expires": 7_200_000})
-		await("a policy was set", func(alarm string) bool { return strings.Contains(alarm, `"culprit"`) })
+		r.await(t, func(alarm string) bool { return strings.Contains(alarm, `"culprit"`) })
 		a.ask(http.MethodDelete, "operator-policies/"+management.Path("/", "culprit"), nil)
-		await("the policy was taken away", func(alarm string) bool { return alarm == "" })
+		r.await(t, func(alarm string) bool { return alarm == "" })
 		a.ask(http.MethodDelete, "policies/"+management.Path("/", topology.PolicyName), nil)
-		await("the relay's policy was taken away", func(string) bool {
+		r.await(t, func(string) bool {
 			_, err := a.Do(t.Context(), management.Request{Method: http.MethodGet, Path: "policies/" + management.Path("/", topology.PolicyName)})
 			return err == nil // and is there again
 		})

@@ -70,7 +70,7 @@ func newSessionAt(r *Relay, url string) (*session, error) {
 		return nil, fmt.Errorf("read URL: %w", err)
 	}
 	s := &session{
-		r: r, user: uri.Username, guard: newGuard(uri, r.cfg.Management),
+		r: r, user: uri.Username, guard: guard{Management(uri, r.cfg.Management), uri.Vhost},
 		queues: map[string]bool{}, exchanges: map[string]bool{},
 	}
 	if s.consuming, err = dial(url, "duepost relay"); err != nil {
@@ -151,13 +151,12 @@ func (s *session) hangUp(ctx context.Context) {
 
 func (s *session) begin(ctx context.Context) error {
 	for _, conn := range []*amqp.Connection{s.consuming, s.publishing} {
-		s.watch(ctx, conn)
+		s.watchConnection(ctx, conn)
 	}
 	if err := s.guard.check(ctx); err != nil {
 		return err
 	}
-	s.r.setAlarm("")
-	s.start(func() error { return s.watchPolicies(ctx) })
+	s.start(func() error { return s.watch(ctx) })
 	if err := topology.DeclareShared(s.publishing); err != nil {
 		return err
 	}
@@ -179,8 +178,8 @@ func (s *session) begin(ctx context.Context) error {
 	return s.beginIntake(ctx)
 }
 
-// watch ends the session when a connection ends.
-func (s *session) watch(ctx context.Context, conn *amqp.Connection) {
+// watchConnection ends the session when a connection ends.
+func (s *session) watchConnection(ctx context.Context, conn *amqp.Connection) {
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	s.start(func() error {
 		select {

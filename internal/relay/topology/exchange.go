@@ -9,6 +9,12 @@ import (
 	"github.com/duepost/duepost/internal/headers"
 )
 
+// Arguments of exchanges.
+const (
+	argAlternate   = "alternate-exchange"
+	argDelayedType = "x-delayed-type"
+)
+
 // outerType is what a delayed exchange is to RabbitMQ.
 const outerType = amqp.ExchangeHeaders
 
@@ -30,7 +36,7 @@ func DeclareExchange(conn *amqp.Connection, x Exchange) error {
 func declareExchange(ch *amqp.Channel, x Exchange) error {
 	var due amqp.Table
 	if x.Alternate != "" {
-		due = amqp.Table{"alternate-exchange": x.Alternate}
+		due = amqp.Table{argAlternate: x.Alternate}
 	}
 	// Not auto-deleted: it may lose its last binding and get another before a message is due.
 	if err := ch.ExchangeDeclare(DueExchange(x.Name), x.Type, x.Durable, false, false, false, due); err != nil {
@@ -49,7 +55,7 @@ func declareExchange(ch *amqp.Channel, x Exchange) error {
 // OuterArguments are those of the exchange that publishers see. What carries no delay leaves it by
 // the alternate exchange. The type is there for people to read: RabbitMQ ignores it.
 func OuterArguments(x Exchange) amqp.Table {
-	return amqp.Table{"alternate-exchange": DueExchange(x.Name), "x-delayed-type": x.Type}
+	return amqp.Table{argAlternate: DueExchange(x.Name), argDelayedType: x.Type}
 }
 
 // intakeBinding takes every message with a delay header, whatever its value: void matches presence.

@@ -139,13 +139,10 @@ func policies(ctx context.Context, api *management.Client, operator bool, vhost 
 	if operator {
 		kind = "operator-policies"
 	}
-	body, err := api.Do(ctx, management.Request{Method: http.MethodGet, Path: kind + "/" + management.Path(vhost)})
+	var all []policy
+	err := ask(ctx, api, kind+"/"+management.Path(vhost), &all)
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", kind, needsPolicymaker(api, err))
-	}
-	var all []policy
-	if err := json.Unmarshal(body, &all); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", kind, err)
 	}
 	forQueues := all[:0]
 	for _, p := range all {
