@@ -20,7 +20,7 @@ const headerStamp = "timestamp_in_ms"
 func arrive(d amqp.Delivery, nowMillis int64, id string) *item {
 	it := &item{
 		content: contentOf(d), exchange: d.Exchange, key: d.RoutingKey, id: id,
-		expiration: d.Expiration, userID: d.UserId, due: nowMillis, at: nowMillis,
+		expiration: d.Expiration, userID: d.UserId, due: nowMillis, at: nowMillis, urgent: true,
 	}
 	if text, ok := d.Headers[headers.HeldExpiration].(string); ok {
 		it.expiration = text
@@ -63,6 +63,7 @@ func (it *item) readDelay(h amqp.Table, nowMillis int64) {
 		return // zero, negative or past: it goes on at once, as it is
 	}
 	it.due = delay.Due
+	it.hurry(nowMillis)
 	shown, err := values.RawTable(headers.AppendReleased(nil, table, delay)).Decode()
 	if err != nil {
 		it.reason = err.Error()

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"strings"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -35,6 +36,8 @@ type item struct {
 	came  uint64 // counts what the worker got
 	at    int64  // when it may go next, in milliseconds since 1970
 	tries int    // how often it did not go
+	// urgent lets it go before those that may go, too, and are not.
+	urgent bool
 
 	// What it is, as consumers will see it, and where it goes.
 	content  amqp.Publishing
@@ -51,6 +54,12 @@ type item struct {
 	to     way    // where it was sent last
 	reason string // why it must be parked; empty if it must not
 }
+
+// soon is how near the due instant of a message is that overtakes others on their way to the wheel.
+const soon = 5 * time.Second
+
+// hurry lets a message overtake others if it is due soon.
+func (it *item) hurry(nowMillis int64) { it.urgent = it.due-nowMillis < soon.Milliseconds() }
 
 // way is where a message is sent.
 type way int

@@ -19,6 +19,9 @@ type Config struct {
 	// policy of others acts on its queues: its user needs the tag policymaker. "{host}" stands for
 	// the node that the relay is connected to. Empty trusts that there is no such policy.
 	Management string
+	// Hold is about how many messages the relay holds in memory, of those that are due in the next
+	// seconds; 0 means 100,000, the least is 1,000.
+	Hold int
 	// Log is nil for none.
 	Log *slog.Logger
 	// Ready, if not nil, gets a value, if there is room for it, whenever a session begins to work.
@@ -44,12 +47,20 @@ type Relay struct {
 	// stamping is whether RabbitMQ notes when it accepts a message, found out by each session.
 	stamping atomic.Bool
 
+	hold      int           // of cfg
 	lookEvery time.Duration // at the policies
 }
 
+// How many messages a relay holds, unless told, and at least and at most: a slot's share must fit into
+// basic.qos.
+const defaultHold, leastHold, mostHold = 100_000, 1000, nearShares * maxPrefetch
+
 // New makes a relay. It does nothing before Run.
 func New(cfg Config) *Relay {
-	r := &Relay{cfg: cfg, log: cfg.Log, lookEvery: lookEvery}
+	r := &Relay{cfg: cfg, log: cfg.Log, lookEvery: lookEvery, hold: defaultHold}
+	if cfg.Hold != 0 {
+		r.hold = min(max(cfg.Hold, leastHold), mostHold)
+	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

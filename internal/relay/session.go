@@ -22,13 +22,11 @@ const (
 )
 
 const (
-	// slotPrefetch bounds what is held of one slot of the finest level, and so, times ring, what a
-	// relay holds in all. What exceeds it is let in as the first is released.
-	slotPrefetch = 4000
 	// intakePrefetch and window keep what is on its way short: acknowledging something costs
-	// RabbitMQ more the more is open.
-	intakePrefetch = 1000
-	window         = 1000
+	// RabbitMQ more the more is open on its channel. So that what is urgent is seen behind much
+	// that is not, the intake is consumed over intakeChannels, each if those before it are full.
+	intakePrefetch, intakeChannels = 1000, 16
+	window                         = 1000
 )
 
 // session is a relay from one connection to the next fault. Publishing has a connection of its own:
@@ -201,35 +199,6 @@ func (s *session) serve(ctx context.Context, w *worker) {
 	})
 }
 
-// beginNear consumes the finest level.
-func (s *session) beginNear(ctx context.Context) error {
-	w, err := s.newWorker(window)
-	if err != nil {
-		return err
-	}
-	s.serve(ctx, w)
-	for number := range int64(ring) {
-		near := slot{0, number}
-		if err := s.ensure(near); err != nil {
-			return err
-		}
-		if err := w.add(ctx, &source{queue: near.queue(), read: readNear}, slotPrefetch); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readNear reads what is held until it is due.
-func readNear(d amqp.Delivery, _ int64) *item {
-	it := unwrap(d)
-	it.at = it.due
-	if it.reason != "" {
-		it.at = 0
-	}
-	return it
-}
-
 // beginIntake consumes the intake and the rescue. All relays do so at the same time.
 func (s *session) beginIntake(ctx context.Context) error {
 	for queue, read := range map[string]func(amqp.Delivery, int64) *item{
@@ -247,8 +216,11 @@ func (s *session) beginIntake(ctx context.Context) error {
 		}
 		w.ahead = gather
 		s.serve(ctx, w)
-		if err := w.add(ctx, &source{queue: queue, read: read}, intakePrefetch); err != nil {
-			return err
+		for i := range intakeChannels {
+			src := &source{queue: queue, read: read, priority: -i}
+			if err := w.add(ctx, src, intakePrefetch); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

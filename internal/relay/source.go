@@ -10,16 +10,18 @@ import (
 // source is a queue that a worker consumes, on a channel of its own: what RabbitMQ keeps of
 // deliveries that are open is by channel, and closing one must not touch the others.
 //
-// settling, heard and ended are the worker's; the rest does not change once it is open.
+// settling, heard and leaving are the worker's; the rest does not change once it is open.
 type source struct {
-	queue    string
-	read     func(d amqp.Delivery, nowMillis int64) *item
-	finite   bool // it is left when it is empty, or when the time of its slot is to come
-	level    int  // of a finite source
-	ch       *amqp.Channel
-	settling settling
-	heard    int64 // when something came last, in milliseconds since 1970
-	ended    bool  // the worker wants no more of it
+	queue       string
+	read        func(d amqp.Delivery, nowMillis int64) *item
+	priority    int   // of the consumer: one gets nothing while one with a higher has room
+	finite      bool  // it is left when nothing comes, or what is of the next round of the ring
+	level       int   // of a finite source
+	untilMillis int64 // of a finite source: it is not left for quiet before, in milliseconds since 1970
+	ch          *amqp.Channel
+	settling    settling
+	heard       int64 // when something came last, in milliseconds since 1970
+	leaving     bool  // the worker wants no more of it
 }
 
 // arrival is a delivery, or the end of a source.
@@ -51,7 +53,11 @@ func (s *source) open(conn *amqp.Connection, prefetch int) (<-chan amqp.Delivery
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return nil, fmt.Errorf("set prefetch: %w", err)
 	}
-	deliveries, err := ch.Consume(s.queue, "", false, false, false, false, amqp.Table{"x-consumer-timeout": consumerTimeout})
+	args := amqp.Table{"x-consumer-timeout": consumerTimeout}
+	if s.priority != 0 {
+		args["x-priority"] = int32(s.priority)
+	}
+	deliveries, err := ch.Consume(s.queue, "", false, false, false, false, args)
 	if err != nil {
 		return nil, fmt.Errorf("consume queue %q: %w", s.queue, err)
 	}

@@ -108,10 +108,9 @@ func (s *session) look(ctx context.Context, w *worker, slots []slot) error {
 		if ready == 0 {
 			continue
 		}
-		select {
-		case w.orders <- &source{queue: at.queue(), read: readTurning, finite: true, level: at.level}:
-		case <-ctx.Done():
-			return nil
+		src := &source{queue: at.queue(), read: readTurning, finite: true, level: at.level}
+		if err := w.enter(ctx, src, drainPrefetch); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -121,5 +120,6 @@ func (s *session) look(ctx context.Context, w *worker, slots []slot) error {
 func readTurning(d amqp.Delivery, nowMillis int64) *item {
 	it := unwrap(d)
 	it.at = nowMillis
+	it.hurry(nowMillis)
 	return it
 }

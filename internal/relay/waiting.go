@@ -3,27 +3,38 @@ package relay
 import "container/heap"
 
 // waiting is the messages that a worker has and that are not on their way, by the instant at which
-// they may go. Of two with the same instant the one that came first goes first.
-type waiting struct{ items itemHeap }
+// they may go. Of two with the same instant the one that came first goes first. Those that are
+// urgent go before others that may go, too.
+type waiting struct{ urgent, others itemHeap }
 
-func (w *waiting) len() int { return len(w.items) }
+func (w *waiting) len() int { return len(w.urgent) + len(w.others) }
 
-func (w *waiting) add(it *item) { heap.Push(&w.items, it) }
+func (w *waiting) add(it *item) {
+	if it.urgent {
+		heap.Push(&w.urgent, it)
+		return
+	}
+	heap.Push(&w.others, it)
+}
 
 // next returns the earliest instant, in milliseconds; only if there is one.
 func (w *waiting) next() (atMillis int64, ok bool) {
-	if len(w.items) == 0 {
-		return 0, false
+	for _, items := range []itemHeap{w.urgent, w.others} {
+		if len(items) > 0 && (!ok || items[0].at < atMillis) {
+			atMillis, ok = items[0].at, true
+		}
 	}
-	return w.items[0].at, true
+	return atMillis, ok
 }
 
 // take returns the first message whose instant has come, nil if there is none.
 func (w *waiting) take(nowMillis int64) *item {
-	if at, ok := w.next(); !ok || at > nowMillis {
-		return nil
+	for _, items := range []*itemHeap{&w.urgent, &w.others} {
+		if len(*items) > 0 && (*items)[0].at <= nowMillis {
+			return heap.Pop(items).(*item)
+		}
 	}
-	return heap.Pop(&w.items).(*item)
+	return nil
 }
 
 // itemHeap is for container/heap.

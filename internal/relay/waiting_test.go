@@ -2,6 +2,7 @@ package relay
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -21,6 +22,29 @@ func TestWaitingGoesInOrder(t *testing.T) {
 	}
 	if at, ok := w.next(); !ok || at != 40 || w.len() != 1 {
 		t.Errorf("next is %d, %v of %d, want 40", at, ok, w.len())
+	}
+}
+
+// What is due soon overtakes what came before it and has more time.
+func TestUrgentOvertakes(t *testing.T) {
+	t.Parallel()
+	w := &waiting{}
+	for came, delay := range []time.Duration{time.Minute, soon, time.Second, time.Hour, -time.Second} {
+		it := &item{at: now, due: now + millis(delay), came: uint64(came)}
+		it.hurry(now)
+		w.add(it)
+	}
+	w.add(&item{at: now - 1, came: 5})
+	w.add(&item{at: now + 1, came: 6, urgent: true})
+	if at, ok := w.next(); !ok || at != now-1 || w.len() != 7 {
+		t.Errorf("next is %d of %d, want %d of 7", at, w.len(), now-1)
+	}
+	var got []uint64
+	for it := w.take(now); it != nil; it = w.take(now) {
+		got = append(got, it.came)
+	}
+	if diff := cmp.Diff([]uint64{2, 4, 5, 0, 1, 3}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,8 @@ package relay
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duepost/duepost/internal/relay/topology"
@@ -22,29 +24,32 @@ const (
 	// gather is how long what arrives waits at most for what else arrives, so that RabbitMQ writes it
 	// to the wheel at once, and gatherMost how many are enough.
 	gather, gatherMost = 100 * time.Millisecond, 250
-	// quiet is how long nothing has come from a finite source before it is asked whether it is empty.
+	// quiet is how long nothing has come from a finite source before it is left.
 	quiet = time.Second
 	// drainPrefetch is for finite sources, which are moved on at once.
 	drainPrefetch = 500
 )
 
 // worker hands on the messages of its sources: holds each until it may go, publishes it, and
-// acknowledges it when it was taken. Everything but arrivals happens on the goroutine of run.
+// acknowledges it when it was taken. Everything but arrivals and the opening of sources happens on
+// the goroutine of run.
 type worker struct {
 	s      *session
 	outlet *outlet
 	in     chan arrival
-	orders chan *source // finite sources to open
+	held   atomic.Int64 // messages taken in and not handed on yet
 
 	waiting  waiting
 	came     uint64
 	underway int
 	window   int
-	ahead    time.Duration      // by how much a message may go before its time if there are many
-	dirty    map[*source]bool   // sources with something to acknowledge
-	untold   int                // how many are done and not acknowledged, in order
-	tellAt   int64              // when they will be, if there are any
-	open     map[string]*source // finite sources, by queue
+	ahead    time.Duration    // by how much a message may go before its time if there are many
+	dirty    map[*source]bool // sources with something to acknowledge
+	untold   int              // how many are done and not acknowledged, in order
+	tellAt   int64            // when they will be, if there are any
+
+	mu   sync.Mutex         // guards what follows
+	open map[string]*source // finite sources, by queue, and their untilMillis
 }
 
 // newWorker makes a worker with at most window messages on their way.
@@ -55,11 +60,45 @@ func (s *session) newWorker(window int) (*worker, error) {
 	}
 	return &worker{
 		s: s, outlet: outlet, window: window, in: make(chan arrival),
-		orders: make(chan *source), open: map[string]*source{}, dirty: map[*source]bool{},
+		open: map[string]*source{}, dirty: map[*source]bool{},
 	}, nil
 }
 
-// add begins to consume a queue.
+// has reports whether a finite source is open.
+func (w *worker) has(queue string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open[queue] != nil
+}
+
+// enter opens a finite source, or keeps the one that is open for as long. It is for one goroutine.
+func (w *worker) enter(ctx context.Context, src *source, prefetch int) error {
+	if w.extend(src) {
+		return nil
+	}
+	src.heard = w.s.now()
+	deliveries, err := src.open(w.s.consuming, prefetch)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.open[src.queue] = src
+	w.mu.Unlock()
+	w.s.start(func() error { src.forward(ctx, deliveries, w.in); return nil })
+	return nil
+}
+
+func (w *worker) extend(src *source) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	there := w.open[src.queue]
+	if there != nil {
+		there.untilMillis = max(there.untilMillis, src.untilMillis)
+	}
+	return there != nil
+}
+
+// add begins to consume a queue for good.
 func (w *worker) add(ctx context.Context, src *source, prefetch int) error {
 	deliveries, err := src.open(w.s.consuming, prefetch)
 	if err != nil {
@@ -93,10 +132,6 @@ func (w *worker) run(ctx context.Context) error {
 			if err := w.arrived(a); err != nil {
 				return err
 			}
-		case src := <-w.orders:
-			if err := w.begin(ctx, src); err != nil {
-				return err
-			}
 		case r := <-w.outlet.results:
 			w.answered(r)
 			for len(w.outlet.results) > 0 {
@@ -126,8 +161,8 @@ func (w *worker) arm(timer *time.Timer) {
 // arrived takes a delivery in.
 func (w *worker) arrived(a arrival) error {
 	src := a.from
-	if src.ended {
-		return nil
+	if src.leaving {
+		return nil // it returns to the queue
 	}
 	if a.end != nil {
 		return a.end
@@ -135,9 +170,11 @@ func (w *worker) arrived(a arrival) error {
 	now := w.s.now()
 	it := src.read(a.delivery, now)
 	if src.finite && it.reason == "" && !(slot{src.level, it.slot}).isOpen(now) {
-		return w.end(src)
+		w.leave(src)
+		return nil
 	}
 	w.came++
+	w.held.Add(1)
 	src.heard = now
 	it.from, it.tag, it.came = src, a.delivery.DeliveryTag, w.came
 	src.settling.delivered(it.tag)
@@ -145,50 +182,48 @@ func (w *worker) arrived(a arrival) error {
 	return nil
 }
 
-// end closes a source. What it delivered and is not acknowledged returns to the queue.
-func (w *worker) end(src *source) error {
-	src.ended = true
-	delete(w.dirty, src)
+// leave takes nothing more from a finite source, and closes it when what it brought is acknowledged. What
+// else was delivered returns to the queue then.
+func (w *worker) leave(src *source) {
+	src.leaving = true
+	w.mu.Lock()
 	delete(w.open, src.queue)
-	if err := src.ch.Close(); err != nil {
-		return fmt.Errorf("leave queue %q: %w", src.queue, err)
-	}
-	return nil
+	w.mu.Unlock()
+	w.dirty[src] = true // tell closes it
 }
 
-// begin opens a finite source, unless its queue is open.
-func (w *worker) begin(ctx context.Context, src *source) error {
-	if w.open[src.queue] != nil {
+// close closes a source. RabbitMQ's answer is not waited for.
+func (w *worker) close(src *source) {
+	w.s.start(func() error {
+		if err := src.ch.Close(); err != nil {
+			return fmt.Errorf("leave queue %q: %w", src.queue, err)
+		}
 		return nil
-	}
-	w.open[src.queue] = src
-	src.heard = w.s.now()
-	return w.add(ctx, src, drainPrefetch)
+	})
 }
 
 // round acknowledges also what is done and has something open before it, and leaves finite sources
-// that have been quiet and are empty.
+// that have been quiet. If they are not empty, they are found again.
 func (w *worker) round() error {
 	if err := w.tell(); err != nil {
 		return err
 	}
-	for _, src := range w.open {
-		if src.settling.pending() > 0 || w.s.now()-src.heard < quiet.Milliseconds() {
-			continue
-		}
-		ready, _, err := topology.Count(w.s.consuming, src.queue)
-		if err != nil {
-			return err
-		}
-		src.heard = w.s.now()
-		if ready > 0 {
-			continue
-		}
-		if err := w.end(src); err != nil {
-			return err
-		}
+	for _, src := range w.idle(w.s.now()) {
+		w.leave(src)
 	}
 	return nil
+}
+
+// idle are the finite sources that may be left.
+func (w *worker) idle(nowMillis int64) (all []*source) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, src := range w.open {
+		if src.settling.pending() == 0 && nowMillis >= src.untilMillis && nowMillis-src.heard >= quiet.Milliseconds() {
+			all = append(all, src)
+		}
+	}
+	return all
 }
 
 // sendDue sends what may go.
@@ -201,9 +236,6 @@ func (w *worker) sendDue() error {
 		it := w.waiting.take(w.s.now() + ahead)
 		if it == nil {
 			return nil
-		}
-		if it.from.ended {
-			continue
 		}
 		if err := w.send(it); err != nil {
 			return err
@@ -243,11 +275,9 @@ func (w *worker) send(it *item) error {
 func (w *worker) answered(r result) {
 	w.underway--
 	it, now := r.item, w.s.now()
-	if it.from.ended {
-		return
-	}
 	switch {
 	case r.outcome == taken:
+		w.held.Add(-1)
 		it.from.settling.done(it.tag, now)
 		if w.untold++; w.untold == 1 {
 			w.tellAt = now + tellEvery.Milliseconds()
@@ -286,6 +316,9 @@ func (w *worker) tell() error {
 		}
 		if src.settling.pending() == 0 {
 			delete(w.dirty, src)
+			if src.leaving {
+				w.close(src)
+			}
 		}
 	}
 	return nil
