@@ -45,6 +45,7 @@ func (c *relayCmd) management(url string) (api *management.Client, vhost string,
 type relayRunCmd struct {
 	VHosts     []string `name:"vhost" sep:"none" placeholder:"NAME" help:"A virtual host to work in, instead of that of the URL; may be repeated; all for every one."`
 	Management string   `name:"management" default:"http://{host}:15672" placeholder:"URL" help:"The management API of RabbitMQ, where the relay sees to it that no policy acts on its queues; {host} is the node that it is connected to; none to trust that there is no such policy."`
+	Hold       int      `name:"hold" default:"100000" placeholder:"N" help:"About how many messages to hold in memory at most, of those that are due in the next seconds; 1,000 to 300,000."`
 
 	Gateway gatewayFlags `embed:""`
 }
@@ -88,7 +89,7 @@ func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 
 // fleet makes the relays.
 func (c *relayRunCmd) fleet(urls []string, log *slog.Logger) (*relay.Fleet, error) {
-	cfg := relay.Config{URLs: urls, Management: c.Management, Log: log}
+	cfg := relay.Config{URLs: urls, Management: c.Management, Hold: c.Hold, Log: log}
 	if c.Management == "none" {
 		cfg.Management = ""
 		log.Warn("policies are not looked at: one that acts on the relay's queues loses messages",
