@@ -80,7 +80,7 @@ conformance: ## the integration tests of the Go client amqp091-go against duepos
 parity: ## each rule on Duepost and on RabbitMQ 3.10, where it is installed, and 4.3: one table
 	$(GO) run ./parity
 
-relay: PACKAGES = ./internal/relay
+relay: PACKAGES = ./internal/relay/...
 relay: ## the relay against RabbitMQ 3.10, where it is installed, and 4.3
 	$(GO) vet -tags relay $(PACKAGES)
 	$(call tests,-tags relay -count 1 -parallel 4 -timeout 9m)

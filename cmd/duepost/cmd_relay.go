@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,11 +16,15 @@ import (
 
 // relayCmd is delayed exchanges on RabbitMQ.
 type relayCmd struct {
-	RabbitMQ []string `name:"rabbitmq" sep:"," default:"amqp://guest:guest@127.0.0.1:5672/" placeholder:"URL" help:"The RabbitMQ, 3.10 or later, with the virtual host. Several nodes of a cluster are tried in turn."`
+	RabbitMQ   []string `name:"rabbitmq" sep:"," default:"amqp://guest:guest@127.0.0.1:5672/" placeholder:"URL" help:"The RabbitMQ, 3.10 or later, with the virtual host. Several nodes of a cluster are tried in turn."`
+	Management string   `name:"management" default:"http://{host}:15672" placeholder:"URL" help:"The management API of RabbitMQ, where the relay sees to it that no policy acts on its queues; {host} is the node that it is connected to; none to trust that there is no such policy."`
 
 	Run      relayRunCmd      `cmd:"" default:"withargs" help:"Hand on delayed messages until SIGTERM or SIGINT. Several may run."`
 	Exchange relayExchangeCmd `cmd:"" help:"Declare and delete delayed exchanges."`
-	Status   relayStatusCmd   `cmd:"" help:"Count what waits."`
+	Status   relayStatusCmd   `cmd:"" help:"Tell what waits, when it is due, and which relays are alive."`
+	Parked   relayParkedCmd   `cmd:"" help:"Show what could not be delivered."`
+	Redrive  relayRedriveCmd  `cmd:"" help:"Hand on what could not be delivered, now."`
+	Remove   relayRemoveCmd   `cmd:"" help:"Take away everything that relays have made, if it is empty and nobody uses it."`
 }
 
 // dial connects to the first node that answers, for a short errand.
@@ -33,19 +38,26 @@ func (c *relayCmd) dial() (conn *amqp.Connection, err error) {
 }
 
 // management is the API of the first node, and the virtual host of its URL.
-func (c *relayCmd) management(url string) (api *management.Client, vhost string, err error) {
+func (c *relayCmd) management() (api *management.Client, vhost string, err error) {
 	uri, err := amqp.ParseURI(c.RabbitMQ[0])
-	if err != nil {
-		return nil, "", &usageError{fmt.Errorf("--rabbitmq: %w", err), "the form is amqp://USER:PASSWORD@HOST:PORT/VHOST"}
+	switch {
+	case err != nil:
+		err = &usageError{fmt.Errorf("--rabbitmq: %w", err), "the form is amqp://USER:PASSWORD@HOST:PORT/VHOST"}
+	case c.Management == noManagement:
+		err = &usageError{errors.New("--management none: this verb needs the management API"), "duepost relay --help says how to name it"}
 	}
-	return relay.Management(uri, url), uri.Vhost, nil
+	return relay.Management(uri, c.Management), uri.Vhost, err
 }
+
+// noManagement is said of a RabbitMQ without management API.
+const noManagement = "none"
 
 // relayRunCmd is the relay itself, and its gateway.
 type relayRunCmd struct {
-	VHosts     []string `name:"vhost" sep:"none" placeholder:"NAME" help:"A virtual host to work in, instead of that of the URL; may be repeated; all for every one."`
-	Management string   `name:"management" default:"http://{host}:15672" placeholder:"URL" help:"The management API of RabbitMQ, where the relay sees to it that no policy acts on its queues; {host} is the node that it is connected to; none to trust that there is no such policy."`
-	Hold       int      `name:"hold" default:"100000" placeholder:"N" help:"About how many messages to hold in memory at most, of those that are due in the next seconds; 1,000 to 300,000."`
+	VHosts []string `name:"vhost" sep:"none" placeholder:"NAME" help:"A virtual host to work in, instead of that of the URL; may be repeated; all for every one."`
+
+	HTTP string `name:"http" placeholder:"HOST:PORT" help:"Answer /health/live, /health/ready, /metrics and /api/relay/status there, to everybody who asks; nowhere unless set."`
+	Hold int    `name:"hold" default:"100000" placeholder:"N" help:"About how many messages to hold in memory at most, of those that are due in the next seconds; 1,000 to 300,000."`
 
 	Gateway gatewayFlags `embed:""`
 }
@@ -54,6 +66,9 @@ type relayRunCmd struct {
 func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 	if err := c.Gateway.check(); err != nil {
 		return err
+	}
+	if c.HTTP != "" && c.Gateway.Only {
+		return &usageError{errors.New("--http: tells of relays, of which --gateway-only has none"), "leave one of them out"}
 	}
 	// The first connection is tried here: it tells a wrong URL or password with a hint.
 	conn, err := in.dial()
@@ -73,9 +88,16 @@ func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 		parts = append(parts, g.run)
 	}
 	if !c.Gateway.Only {
-		fleet, err := c.fleet(in.RabbitMQ, log)
+		fleet, err := c.fleet(in, log)
 		if err != nil {
 			return err
+		}
+		if c.HTTP != "" {
+			serve, err := serveAdmin(c.HTTP, fleet, in, log)
+			if err != nil {
+				return err
+			}
+			parts = append(parts, serve)
 		}
 		parts = append(parts, func(ctx context.Context) error {
 			if err := fleet.Run(ctx); err != nil {
@@ -88,9 +110,9 @@ func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 }
 
 // fleet makes the relays.
-func (c *relayRunCmd) fleet(urls []string, log *slog.Logger) (*relay.Fleet, error) {
-	cfg := relay.Config{URLs: urls, Management: c.Management, Hold: c.Hold, Log: log}
-	if c.Management == "none" {
+func (c *relayRunCmd) fleet(in *relayCmd, log *slog.Logger) (*relay.Fleet, error) {
+	cfg := relay.Config{URLs: in.RabbitMQ, Management: in.Management, Hold: c.Hold, Log: log}
+	if in.Management == noManagement {
 		cfg.Management = ""
 		log.Warn("policies are not looked at: one that acts on the relay's queues loses messages",
 			"set", topology.PolicyCommand("VHOST"))
@@ -104,6 +126,7 @@ func (c *relayRunCmd) fleet(urls []string, log *slog.Logger) (*relay.Fleet, erro
 
 // relayExchangeCmd administers delayed exchanges.
 type relayExchangeCmd struct {
+	List    relayListCmd    `cmd:"" help:"List delayed exchanges."`
 	Declare relayDeclareCmd `cmd:"" help:"Declare a delayed exchange. Doing it again changes nothing."`
 	Delete  relayDeleteCmd  `cmd:"" help:"Delete a delayed exchange with its bindings. What waits for it is parked when it is due."`
 	Move    relayMoveCmd    `cmd:"" name:"move-bindings" help:"Move bindings that lead past the delay to where they belong."`
@@ -156,13 +179,12 @@ func (c *relayDeleteCmd) Run(p process, in *relayCmd) error {
 
 // relayMoveCmd moves what clients have bound to NAME, and not to NAME.duepost.
 type relayMoveCmd struct {
-	Name       string `arg:"" help:"The delayed exchange."`
-	Management string `name:"management" default:"http://{host}:15672" placeholder:"URL" help:"The management API of RabbitMQ; {host} is the first node."`
+	Name string `arg:"" help:"The delayed exchange."`
 }
 
 // Run moves the bindings.
 func (c *relayMoveCmd) Run(ctx context.Context, p process, in *relayCmd) error {
-	api, vhost, err := in.management(c.Management)
+	api, vhost, err := in.management()
 	if err != nil {
 		return err
 	}
@@ -182,26 +204,5 @@ func (c *relayMoveCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 		fmt.Fprintf(p.stdout, "moved %s to %q\n", b, topology.DueExchange(c.Name))
 	}
 	fmt.Fprintf(p.stdout, "%d bindings moved\n", moved)
-	return nil
-}
-
-type relayStatusCmd struct{}
-
-// Run counts what waits.
-func (*relayStatusCmd) Run(p process, in *relayCmd) error {
-	conn, err := in.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close() // all was answered
-	pending, err := topology.CountPending(conn)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(p.stdout, "intake %d\nrescue %d\nparked %d\n", pending.Intake, pending.Rescue, pending.Parked)
-	for level, n := range pending.Wheel {
-		fmt.Fprintf(p.stdout, "wheel level %d: %d\n", level, n)
-	}
-	fmt.Fprintln(p.stdout, "what a relay holds at the moment, most of level 0, is not counted")
 	return nil
 }

@@ -32,6 +32,7 @@ type Config struct {
 type Stats struct {
 	Moved, Released, Parked atomic.Uint64 // messages
 	Sessions                atomic.Uint64 // connections that came to work
+	Lateness                Lateness      // of what was released
 }
 
 // Relay hands on delayed messages in one virtual host.
@@ -44,6 +45,7 @@ type Relay struct {
 	alarm atomic.Pointer[string] // what endangers messages now; nil for nothing
 	node  int                    // of cfg.URLs, the one to try first; Run's alone
 
+	atWork atomic.Bool
 	// stamping is whether RabbitMQ notes when it accepts a message, found out by each session.
 	stamping atomic.Bool
 
@@ -78,6 +80,12 @@ func (r *Relay) Stats() *Stats { return &r.stats }
 // the last session began. If it does not, the delay of a message that came by no gateway starts when a relay
 // takes it out of the intake.
 func (r *Relay) IsStamping() bool { return r.stamping.Load() }
+
+// IsAtWork reports whether a session works now, and not only tries to begin.
+func (r *Relay) IsAtWork() bool { return r.atWork.Load() }
+
+// Name tells this relay from all others. Its consumers have it as their tag.
+func (r *Relay) Name() string { return "duepost-" + r.name }
 
 // Alarm is what endangers messages now, empty for nothing: a policy of somebody else that acts on
 // the relay's queues, or that nobody can be asked whether there is one.
@@ -140,13 +148,14 @@ func (r *Relay) signal() {
 	}
 }
 
-// count notes what was done with a message.
-func (r *Relay) count(it *item) {
+// count notes what was done with a message, as it was confirmed at an instant.
+func (r *Relay) count(it *item, nowMillis int64) {
 	switch it.to {
 	case wheel:
 		r.stats.Moved.Add(1)
 	case release:
 		r.stats.Released.Add(1)
+		r.stats.Lateness.observe(nowMillis - it.due)
 	case parking:
 		r.stats.Parked.Add(1)
 	}

@@ -118,8 +118,10 @@ func (s *session) run(ctx context.Context) error {
 	} else {
 		s.r.log.Info("relay at work", "user", s.user, "impersonator", s.impersonates,
 			"interceptor", s.r.stamping.Load())
+		s.r.atWork.Store(true)
 		s.r.signal()
 		<-ctx.Done()
+		s.r.atWork.Store(false)
 	}
 	s.hangUp(ctx)
 	if hasFailed(ctx) {

@@ -40,8 +40,8 @@ const maxPrefetch = 65535
 // those before it the timeout of the server counts, 30 minutes unless set. [rmq consumers]
 const consumerTimeout = int64(3_600_000)
 
-// open begins to consume.
-func (s *source) open(conn *amqp.Connection, prefetch int) (<-chan amqp.Delivery, error) {
+// open begins to consume. The tag shows people whose consumer it is.
+func (s *source) open(conn *amqp.Connection, tag string, prefetch int) (<-chan amqp.Delivery, error) {
 	if prefetch < 1 || prefetch > maxPrefetch {
 		return nil, fmt.Errorf("consume queue %q: prefetch is %d, allowed are 1 to %d", s.queue, prefetch, maxPrefetch)
 	}
@@ -57,7 +57,7 @@ func (s *source) open(conn *amqp.Connection, prefetch int) (<-chan amqp.Delivery
 	if s.priority != 0 {
 		args["x-priority"] = int32(s.priority)
 	}
-	deliveries, err := ch.Consume(s.queue, "", false, false, false, false, args)
+	deliveries, err := ch.Consume(s.queue, tag, false, false, false, false, args)
 	if err != nil {
 		return nil, fmt.Errorf("consume queue %q: %w", s.queue, err)
 	}

@@ -77,7 +77,7 @@ func (w *worker) enter(ctx context.Context, src *source, prefetch int) error {
 		return nil
 	}
 	src.heard = w.s.now()
-	deliveries, err := src.open(w.s.consuming, prefetch)
+	deliveries, err := src.open(w.s.consuming, w.s.r.Name(), prefetch)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (w *worker) extend(src *source) bool {
 
 // add begins to consume a queue for good.
 func (w *worker) add(ctx context.Context, src *source, prefetch int) error {
-	deliveries, err := src.open(w.s.consuming, prefetch)
+	deliveries, err := src.open(w.s.consuming, w.s.r.Name(), prefetch)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (w *worker) answered(r result) {
 			w.tellAt = now + tellEvery.Milliseconds()
 		}
 		w.dirty[it.from] = true
-		w.s.r.count(it)
+		w.s.r.count(it, now)
 		return
 	case r.outcome == unrouted && it.to == release:
 		it.reason = "unroutable: no binding of exchange " + it.dueExchange() + " takes it"

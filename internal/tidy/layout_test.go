@@ -10,11 +10,14 @@ const (
 	xSys       = "golang.org/x/sys"
 	hdr        = "github.com/HdrHistogram/hdrhistogram-go"
 	regexp2    = "github.com/dlclark/regexp2"
+	prometheus = "github.com/prometheus/client_golang"
 )
 
 // allowedModules are the direct dependencies that go.mod may have. docs/decisions says why
 // each is there; a new one needs the same.
-func allowedModules() []string { return []string{amqpClient, kong, goCmp, xSys, hdr, regexp2 + "/v2"} }
+func allowedModules() []string {
+	return []string{amqpClient, kong, goCmp, xSys, hdr, regexp2 + "/v2", prometheus}
+}
 
 // maxModules is how many direct dependencies we allow ourselves.
 const maxModules = 8
@@ -40,7 +43,7 @@ func layout() map[string][]string {
 		".":       {amqpClient},
 		"dialect": {}, "ladder": {""}, "once": {"", "dialect"}, "outbox": {"", "dialect"}, "sweep": {"", "dialect"},
 		"duepostest": internal("config", "daemon", "store"),
-		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "gateway", "headers", "httpapi", "load", "management", "relay", "relay/topology",
+		"cmd/duepost": with(internal("amqp", "auth", "config", "daemon", "demo", "gateway", "headers", "httpapi", "load", "management", "relay", "relay/admin", "relay/topology",
 			"store", "storebench"),
 			"", amqpClient, kong, hdr),
 		"internal/amqp": {}, "internal/management": {}, "internal/proxy": {}, "internal/requirement": {}, "internal/tidy": {},
@@ -61,6 +64,7 @@ func layout() map[string][]string {
 		"internal/testdatabase":   internal("requirement"),
 		"internal/oncetest":       {"once"},
 		"internal/relay":          with(internal("amqp", "headers", "management", "relay/topology"), amqpClient),
+		"internal/relay/admin":    with(internal("management", "relay", "relay/topology"), prometheus),
 		"internal/relay/topology": with(internal("headers", "management", "pattern"), amqpClient),
 		"internal/gateway":        with(internal("amqp", "headers", "relay/topology", "wire"), amqpClient),
 		"internal/config":         {},

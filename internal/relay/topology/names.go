@@ -36,14 +36,14 @@ func WheelQueue(level, index int) string { return fmt.Sprintf("%s%d.%d", wheelPr
 
 // Exchange is a delayed exchange.
 type Exchange struct {
-	Name string
+	Name string `json:"name"`
 	// Type is the type by which bindings are read: direct, topic, fanout or headers.
-	Type       string
-	Durable    bool
-	AutoDelete bool
-	Internal   bool
+	Type       string `json:"type"`
+	Durable    bool   `json:"durable"`
+	AutoDelete bool   `json:"auto_delete"`
+	Internal   bool   `json:"internal"`
 	// Alternate is the alternate exchange for what nobody takes when it is due; empty for none.
-	Alternate string
+	Alternate string `json:"alternate_exchange"`
 }
 
 // Check returns what is wrong with x, nil for nothing.

@@ -59,18 +59,23 @@ func DeclareWheelQueue(conn *amqp.Connection, name string) error {
 
 // Count looks for a queue and at how many messages are ready in it.
 func Count(conn *amqp.Connection, name string) (ready int, found bool, err error) {
-	err = onChannel(conn, func(ch *amqp.Channel) error {
-		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-		ready = q.Messages
+	q, found, err := inspect(conn, name)
+	return q.Messages, found, err
+}
+
+// inspect looks for a queue.
+func inspect(conn *amqp.Connection, name string) (q amqp.Queue, found bool, err error) {
+	err = onChannel(conn, func(ch *amqp.Channel) (err error) {
+		q, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		return err
 	})
 	if isNotFound(err) {
-		return 0, false, nil
+		return q, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("look for queue %q: %w", name, err)
+		return q, false, fmt.Errorf("look for queue %q: %w", name, err)
 	}
-	return ready, true, nil
+	return q, true, nil
 }
 
 // unlimitedSince is the first major version in which -1 means no delivery limit. Before it a queue
