@@ -45,6 +45,7 @@ type item struct {
 	key      string
 	due      int64 // milliseconds since 1970
 	slot     int64 // slot.number in which it waited; 0 if it did not
+	cut      bool  // it goes into a fine slot
 	id       string
 
 	expiration string // in milliseconds, from its arrival in a queue of a consumer

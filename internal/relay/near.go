@@ -31,21 +31,30 @@ const (
 type near struct {
 	s    *session
 	w    *worker
-	next int64 // number of the slot to be opened next
+	ring nearRing // the seconds
+	cut  cutting
 }
 
-// beginNear consumes the finest level: at once what may be overdue, then what comes near.
-func (s *session) beginNear(ctx context.Context) error {
+// beginNear consumes the finest level: at once what may be overdue, then what comes near. Seconds that
+// are too full are cut by the worker turner.
+func (s *session) beginNear(ctx context.Context, turner *worker) error {
 	w, err := s.newWorker(window)
 	if err != nil {
 		return err
 	}
 	s.serve(ctx, w)
-	n := &near{s: s, w: w, next: (s.now() - nearTail.Milliseconds()) / widths()[0]}
+	n := &near{s: s, w: w, ring: nearRing{level: 0}, cut: cutting{turner: turner, ring: nearRing{level: fine}}}
+	n.ring.next = n.ring.at(s.now() - nearTail.Milliseconds())
+	n.cut.ring.next = n.cut.ring.at(s.now())
+	for number := range int64(ring) { // so that those of other relays are found
+		if err := s.ensure(slot{fine, number}); err != nil {
+			return err
+		}
+	}
 	if err := n.sweep(ctx, drainPrefetch); err != nil {
 		return err
 	}
-	if err := n.advance(ctx); err != nil {
+	if err := n.advance(ctx, &n.ring); err != nil {
 		return err
 	}
 	s.start(func() error { return n.run(ctx) })
@@ -62,7 +71,7 @@ func (n *near) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-turn.C:
-			err = n.advance(ctx)
+			err = n.turn(ctx)
 		case <-sweep.C:
 			err = n.sweep(ctx, probePrefetch)
 		}
@@ -72,50 +81,106 @@ func (n *near) run(ctx context.Context) error {
 	}
 }
 
-// last is the number of the last slot whose time comes.
-func (n *near) last() int64 { return (n.s.now() + nearLead.Milliseconds()) / widths()[0] }
+func (n *near) turn(ctx context.Context) error {
+	if err := n.cutFull(ctx); err != nil {
+		return err
+	}
+	if err := n.advanceCut(ctx); err != nil {
+		return err
+	}
+	return n.advance(ctx, &n.ring)
+}
 
-// advance opens the slots whose time comes, as far as there is room for what they may have.
-func (n *near) advance(ctx context.Context) error {
-	share := n.s.r.hold / nearShares
-	for last := n.last(); n.next <= last && n.w.held.Load() <= int64(n.s.r.hold-share); n.next++ {
-		at := slot{0, n.next}
+// share is how much is held of one slot at most.
+func (n *near) share() int { return n.s.r.hold / nearShares }
+
+// nearRing is a ring of slots that are opened as their time comes.
+type nearRing struct {
+	level int
+	next  int64 // number of the slot to be opened next
+}
+
+// at is the number of the slot of an instant.
+func (r *nearRing) at(millis int64) int64 {
+	if r.level == fine {
+		return millis / fineWidth
+	}
+	return millis / widths()[r.level]
+}
+
+// last is the number of the last slot whose time comes.
+func (r *nearRing) last(nowMillis int64) int64 { return r.at(nowMillis + nearLead.Milliseconds()) }
+
+// advance opens the slots of a ring whose time comes, as far as there is room for what they have. A fine
+// one is opened only if it has something: nothing comes to it any more.
+func (n *near) advance(ctx context.Context, r *nearRing) error {
+	for last := r.last(n.s.now()); r.next <= last; r.next++ {
+		at := slot{r.level, r.next}
 		if err := n.s.ensure(at); err != nil {
 			return err
 		}
-		src := &source{
-			queue: at.queue(), read: readNear, finite: true,
-			untilMillis: at.number*widths()[0] + nearTail.Milliseconds(),
+		ready, _, err := topology.Count(n.s.consuming, at.queue())
+		if err != nil {
+			return err
 		}
-		if err := n.w.enter(ctx, src, share); err != nil {
+		if ready == 0 && r.level == fine {
+			continue
+		}
+		src := n.source(at)
+		src.untilMillis = at.begin() + nearTail.Milliseconds()
+		src.expected = min(ready, n.share())
+		if held := n.w.load(); held > 0 && held+src.expected > n.s.r.hold-n.share() {
+			return nil
+		}
+		if err := n.w.enter(ctx, src, n.share()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (n *near) source(at slot) *source {
+	return &source{queue: at.queue(), read: readNear, finite: true, level: at.level}
+}
+
 // sweep opens slots that advance has passed and that are not empty. What is in them may have passed, or
 // be of the next round of the ring: then they are left again.
 func (n *near) sweep(ctx context.Context, prefetch int) error {
-	last := n.last()
-	for number := last - ring + 1; number < min(n.next, last+1); number++ {
-		queue := slot{0, number}.queue()
-		if n.w.has(queue) {
-			continue
-		}
-		ready, found, err := topology.Count(n.s.consuming, queue)
-		if err != nil {
+	last := n.ring.last(n.s.now())
+	for number := last - ring + 1; number < min(n.ring.next, last+1); number++ {
+		if err := n.look(ctx, slot{0, number}, prefetch); err != nil {
 			return err
 		}
-		n.s.know(queue, found)
-		if ready == 0 {
-			continue
-		}
-		if err := n.w.enter(ctx, &source{queue: queue, read: readNear, finite: true}, prefetch); err != nil {
+	}
+	if n.s.now() < n.cut.until {
+		return nil // they come round again in seconds
+	}
+	for number := range int64(ring) {
+		if err := n.look(ctx, slot{fine, number}, prefetch); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// look opens a slot that is not empty.
+func (n *near) look(ctx context.Context, at slot, prefetch int) error {
+	queue := at.queue()
+	if n.w.has(queue) {
+		return nil
+	}
+	ready, found, err := topology.Count(n.s.consuming, queue)
+	if err != nil {
+		return err
+	}
+	n.s.know(queue, found)
+	if ready == 0 {
+		return nil
+	}
+	if at.level == fine {
+		n.cut.begun(n.s.now()) // by another relay, maybe
+	}
+	return n.w.enter(ctx, n.source(at), prefetch)
 }
 
 // readNear reads what is held until it is due.

@@ -33,6 +33,7 @@ type Stats struct {
 	Moved, Released, Parked atomic.Uint64 // messages
 	Sessions                atomic.Uint64 // connections that came to work
 	Lateness                Lateness      // of what was released
+	Held                    atomic.Int64  // messages taken out of RabbitMQ's queues and not handed on yet
 }
 
 // Relay hands on delayed messages in one virtual host.

@@ -169,10 +169,15 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	s.r.stamping.Store(stamping)
-	if err := s.beginNear(ctx); err != nil {
+	turner, err := s.newWorker(window)
+	if err != nil {
 		return err
 	}
-	if err := s.beginTurning(ctx); err != nil {
+	s.serve(ctx, turner)
+	if err := s.beginNear(ctx, turner); err != nil {
+		return err
+	}
+	if err := s.beginTurning(ctx, turner); err != nil {
 		return err
 	}
 	return s.beginIntake(ctx)

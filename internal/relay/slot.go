@@ -24,6 +24,13 @@ func widths() [topology.Levels]int64 {
 	return [...]int64{second, 30 * second, 900 * second, 8 * 3600 * second, 10 * day, 300 * day}
 }
 
+// fine is the level of the slots into which a slot of the finest is cut that has too many messages,
+// fineWidth how long each is, in milliseconds.
+const (
+	fine      = topology.Fine
+	fineWidth = 50
+)
+
 // slot is a piece of time, and the queue in which messages wait that are due in it.
 type slot struct {
 	level int
@@ -31,6 +38,9 @@ type slot struct {
 	// number travels with the message: it tells one round from the next.
 	number int64
 }
+
+// fineSlot is the slot of a message that is due in a second which is cut.
+func fineSlot(dueMillis int64) slot { return slot{fine, dueMillis / fineWidth} }
 
 // slotFor returns the slot in which a message waits. A message that is due beyond the last level
 // waits in the furthest slot of it and is placed again from there.
@@ -55,7 +65,15 @@ func (s slot) index() int { return int(s.number % ring) }
 // queue is where the messages of the slot wait.
 func (s slot) queue() string { return topology.WheelQueue(s.level, s.index()) }
 
+// begin is when the slot begins, in milliseconds since 1970.
+func (s slot) begin() int64 {
+	if s.level == fine {
+		return s.number * fineWidth
+	}
+	return s.number * widths()[s.level]
+}
+
 // isOpen reports whether it is time to take the messages out of the slot.
 func (s slot) isOpen(nowMillis int64) bool {
-	return s.number*widths()[s.level]-lead.Milliseconds() <= nowMillis
+	return s.begin()-lead.Milliseconds() <= nowMillis
 }

@@ -10,7 +10,7 @@ import (
 // source is a queue that a worker consumes, on a channel of its own: what RabbitMQ keeps of
 // deliveries that are open is by channel, and closing one must not touch the others.
 //
-// settling, heard and leaving are the worker's; the rest does not change once it is open.
+// settling, heard, expected and leaving are the worker's; the rest does not change once it is open.
 type source struct {
 	queue       string
 	read        func(d amqp.Delivery, nowMillis int64) *item
@@ -18,6 +18,8 @@ type source struct {
 	finite      bool  // it is left when nothing comes, or what is of the next round of the ring
 	level       int   // of a finite source
 	untilMillis int64 // of a finite source: it is not left for quiet before, in milliseconds since 1970
+	expected    int   // how many messages of those that were there have not come yet, at most
+	cuts        int64 // number of the second that it is to cut, 0 for none
 	ch          *amqp.Channel
 	settling    settling
 	heard       int64 // when something came last, in milliseconds since 1970

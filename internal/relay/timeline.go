@@ -36,6 +36,13 @@ func Timeline(p *topology.Pending, now time.Time) []Bin {
 			bins = append(bins, Bin{from, from.Add(time.Duration(width) * time.Millisecond), n})
 		}
 	}
+	cut := 0
+	for _, n := range p.Wheel[fine] {
+		cut += n
+	}
+	if cut > 0 { // of which second the ring of the fine slots does not tell
+		bins = append(bins, Bin{now.UTC(), now.Add(nearest * time.Second).UTC(), cut})
+	}
 	slices.SortFunc(bins, func(a, b Bin) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
 	return bins
 }

@@ -36,8 +36,8 @@ func TestTimelineIsInOrder(t *testing.T) {
 		}
 	}
 	bins := Timeline(&p, now)
-	if len(bins) != topology.Levels*topology.Ring {
-		t.Fatalf("%d bins, want one for each queue", len(bins))
+	if len(bins) != topology.Levels*topology.Ring+1 {
+		t.Fatalf("%d bins, want one for each queue, and one for all of a second that is cut", len(bins))
 	}
 	for i := range bins[1:] {
 		if bins[i].From.After(bins[i+1].From) {

@@ -17,13 +17,8 @@ const (
 	sweepEvery = time.Minute
 )
 
-// beginTurning moves messages down from the slots above the finest.
-func (s *session) beginTurning(ctx context.Context) error {
-	w, err := s.newWorker(window)
-	if err != nil {
-		return err
-	}
-	s.serve(ctx, w)
+// beginTurning moves messages down from the slots above the finest, by the worker w.
+func (s *session) beginTurning(ctx context.Context, w *worker) error {
 	if err := s.look(ctx, w, above()); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type worker struct {
 	s      *session
 	outlet *outlet
 	in     chan arrival
-	held   atomic.Int64 // messages taken in and not handed on yet
+	held   atomic.Int64 // messages taken in and not handed on yet, and those that sources expect
 
 	waiting  waiting
 	came     uint64
@@ -71,12 +71,17 @@ func (w *worker) has(queue string) bool {
 	return w.open[queue] != nil
 }
 
-// enter opens a finite source, or keeps the one that is open for as long. It is for one goroutine.
+// load is how many messages the worker has and expects.
+func (w *worker) load() int { return int(w.held.Load()) }
+
+// enter opens a finite source, or keeps the one that is open for as long. A queue is entered by one
+// goroutine only.
 func (w *worker) enter(ctx context.Context, src *source, prefetch int) error {
 	if w.extend(src) {
 		return nil
 	}
 	src.heard = w.s.now()
+	w.held.Add(int64(src.expected))
 	deliveries, err := src.open(w.s.consuming, w.s.r.Name(), prefetch)
 	if err != nil {
 		return err
@@ -114,6 +119,7 @@ func (w *worker) run(ctx context.Context) error {
 	defer timer.Stop()
 	tick := time.NewTicker(openHead)
 	defer tick.Stop()
+	defer func() { w.s.r.stats.Held.Add(-int64(w.waiting.len() + w.underway)) }()
 	for {
 		if err := w.sendDue(); err != nil {
 			return err
@@ -169,12 +175,17 @@ func (w *worker) arrived(a arrival) error {
 	}
 	now := w.s.now()
 	it := src.read(a.delivery, now)
-	if src.finite && it.reason == "" && !(slot{src.level, it.slot}).isOpen(now) {
+	if src.ends(it, now) {
 		w.leave(src)
 		return nil
 	}
 	w.came++
+	if src.expected > 0 {
+		src.expected--
+		w.held.Add(-1)
+	}
 	w.held.Add(1)
+	w.s.r.stats.Held.Add(1)
 	src.heard = now
 	it.from, it.tag, it.came = src, a.delivery.DeliveryTag, w.came
 	src.settling.delivered(it.tag)
@@ -186,10 +197,17 @@ func (w *worker) arrived(a arrival) error {
 // else was delivered returns to the queue then.
 func (w *worker) leave(src *source) {
 	src.leaving = true
+	w.forgo(src)
 	w.mu.Lock()
 	delete(w.open, src.queue)
 	w.mu.Unlock()
 	w.dirty[src] = true // tell closes it
+}
+
+// forgo expects nothing any more.
+func (w *worker) forgo(src *source) {
+	w.held.Add(-int64(src.expected))
+	src.expected = 0
 }
 
 // close closes a source. RabbitMQ's answer is not waited for.
@@ -214,12 +232,17 @@ func (w *worker) round() error {
 	return nil
 }
 
-// idle are the finite sources that may be left.
+// idle are the finite sources that may be left. One that is quiet is not expected to bring what was
+// there: another relay has it.
 func (w *worker) idle(nowMillis int64) (all []*source) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, src := range w.open {
-		if src.settling.pending() == 0 && nowMillis >= src.untilMillis && nowMillis-src.heard >= quiet.Milliseconds() {
+		if src.settling.pending() > 0 || nowMillis-src.heard < quiet.Milliseconds() {
+			continue
+		}
+		w.forgo(src)
+		if nowMillis >= src.untilMillis {
 			all = append(all, src)
 		}
 	}
@@ -247,6 +270,7 @@ func (w *worker) sendDue() error {
 // send publishes a message where it has to go now.
 func (w *worker) send(it *item) error {
 	now := w.s.now()
+	w.underway++
 	if it.reason == "" && it.due <= now {
 		reason, err := w.s.obstacle(it)
 		if err != nil {
@@ -254,7 +278,6 @@ func (w *worker) send(it *item) error {
 		}
 		it.reason = reason
 	}
-	w.underway++
 	switch {
 	case it.reason != "":
 		it.to = parking
@@ -264,6 +287,9 @@ func (w *worker) send(it *item) error {
 		return w.outlet.send(it, it.dueExchange(), it.key, it.released())
 	}
 	slot := slotFor(it.due, now)
+	if it.cut {
+		slot = fineSlot(it.due)
+	}
 	if err := w.s.ensure(slot); err != nil {
 		return err
 	}
@@ -278,6 +304,7 @@ func (w *worker) answered(r result) {
 	switch {
 	case r.outcome == taken:
 		w.held.Add(-1)
+		w.s.r.stats.Held.Add(-1)
 		it.from.settling.done(it.tag, now)
 		if w.untold++; w.untold == 1 {
 			w.tellAt = now + tellEvery.Milliseconds()

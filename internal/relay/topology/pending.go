@@ -10,16 +10,18 @@ import (
 	"github.com/duepost/duepost/internal/management"
 )
 
-// Levels and Ring are how many rings of queues the wheel has, and how many queues a ring.
+// Levels and Ring are how many levels the wheel has, and how many queues the ring of each. Fine is one
+// more ring: for seconds with so many messages that they are cut.
 const (
 	Levels = 6
+	Fine   = Levels
 	Ring   = 64
 )
 
 // Pending is what is in the queues of a virtual host.
 type Pending struct {
 	Intake, Rescue, Parked int
-	Wheel                  [Levels][Ring]int
+	Wheel                  [Levels + 1][Ring]int
 	// Relays are the relays that consume the intake, by the tags of their consumers, with how many
 	// slots of the wheel each has, which one relay has at a time. Nil if nobody could be asked.
 	Relays map[string]int

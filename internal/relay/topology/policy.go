@@ -191,7 +191,7 @@ func isHarmless(key string) bool {
 // Queues are the names of all queues that a relay may have.
 func Queues() []string {
 	all := []string{Intake, Rescue, Parked}
-	for level := range Levels {
+	for level := range Fine + 1 {
 		for index := range Ring {
 			all = append(all, WheelQueue(level, index))
 		}
