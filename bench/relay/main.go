@@ -1,7 +1,8 @@
 // Command relay compares three ways of delivering messages on one RabbitMQ: delayed by the relay,
 // delayed by a ladder of 28 queues with a time to live, and not delayed at all, which is the floor.
 // Each is loaded at the same rates, by turns, and the broker's CPU time per message is what to
-// compare by. Then 200,000 messages are published at once, half of which wait for one second.
+// compare by. Then 200,000 messages are published as fast as they go, and among them some that wait
+// for one second only, which the others must not hold up.
 //
 //	DUEPOST_TEST_RABBITMQ43=DIR go run ./bench/relay
 //
@@ -220,8 +221,12 @@ func (b *bench) load(route *load.Route) load.Options {
 	return o
 }
 
-// measureBurst publishes half of the messages with one second and half with many, both at once and
-// as fast as they go, each to a queue of its own.
+// shortRate is how many messages a second of a burst wait for one second only, shortShare how many in
+// all.
+const shortRate, shortShare = 500, 20
+
+// measureBurst publishes messages that wait long as fast as they go, and beside them, at a rate that
+// is no load, one in twenty that waits for a second. Each kind goes to a queue of its own.
 func (b *bench) measureBurst(ctx context.Context) error {
 	type outcome struct {
 		res load.Result
@@ -234,11 +239,11 @@ func (b *bench) measureBurst(ctx context.Context) error {
 			return err
 		}
 		o := b.load(route)
-		o.Messages, o.HelperPID = b.options.burst/2, b.relay.pid()
+		o.Messages, o.HelperPID = b.options.burst/shortShare, b.relay.pid()
 		if name == "short" {
-			o.DelayMax = o.DelayMin
+			o.Rate, o.DelayMax = shortRate, o.DelayMin
 		} else {
-			o.DelayMin = min(10*time.Second, o.DelayMax)
+			o.Messages, o.DelayMin = b.options.burst-o.Messages, min(30*time.Second, o.DelayMax)
 		}
 		go func() {
 			res, err := load.Run(ctx, load.Delayed, o)
