@@ -38,7 +38,7 @@ type near struct {
 // beginNear consumes the finest level: at once what may be overdue, then what comes near. Seconds that
 // are too full are cut by the worker turner.
 func (s *session) beginNear(ctx context.Context, turner *worker) error {
-	w, err := s.newWorker(window)
+	w, err := s.newWorker(s.releasing)
 	if err != nil {
 		return err
 	}

@@ -22,22 +22,26 @@ const (
 )
 
 const (
-	// intakePrefetch and window keep what is on its way short: acknowledging something costs
-	// RabbitMQ more the more is open on its channel. So that what is urgent is seen behind much
-	// that is not, the intake is consumed over intakeChannels, each if those before it are full.
+	// intakePrefetch keeps what is open on a channel short: acknowledging something costs RabbitMQ
+	// more the more is. So that what is urgent is seen behind much that is not, the intake is consumed
+	// over intakeChannels, each if those before it are full.
 	intakePrefetch, intakeChannels = 1000, 16
-	window                         = 1000
+	// window is how much a worker has on its way. A relay shares a busy RabbitMQ with publishers, each
+	// with a window of its own: with less than they it falls behind them.
+	window = 4000
 )
 
-// session is a relay from one connection to the next fault. Publishing has a connection of its own:
+// session is a relay from one connection to the next fault. Publishing has connections of its own:
 // RabbitMQ stops reading from one that publishes while it is short of memory or disk, and
-// acknowledgements must get through.
+// acknowledgements must get through. It slows one down that publishes much, which what arrives may
+// be and what is due must not wait for.
 type session struct {
 	r                     *Relay
 	user                  string
 	impersonates          bool
 	guard                 guard
-	consuming, publishing *amqp.Connection
+	consuming             *amqp.Connection
+	publishing, releasing *amqp.Connection
 
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
@@ -71,13 +75,28 @@ func newSessionAt(r *Relay, url string) (*session, error) {
 		r: r, user: uri.Username, guard: guard{Management(uri, r.cfg.Management), uri.Vhost},
 		queues: map[string]bool{}, exchanges: map[string]bool{},
 	}
-	if s.consuming, err = dial(url, "duepost relay"); err != nil {
-		return nil, err
-	}
-	if s.publishing, err = dial(url, "duepost relay, publishing"); err != nil {
-		return nil, errors.Join(err, s.consuming.Close())
+	for _, one := range []struct {
+		conn **amqp.Connection
+		name string
+	}{{&s.consuming, "duepost relay"}, {&s.publishing, "duepost relay, publishing"}, {&s.releasing, "duepost relay, releasing"}} {
+		if *one.conn, err = dial(url, one.name); err != nil {
+			for _, open := range s.connections() {
+				err = errors.Join(err, open.Close())
+			}
+			return nil, err
+		}
 	}
 	return s, nil
+}
+
+// connections are those that are there, in the order in which they are given up.
+func (s *session) connections() (all []*amqp.Connection) {
+	for _, conn := range []*amqp.Connection{s.releasing, s.publishing, s.consuming} {
+		if conn != nil {
+			all = append(all, conn)
+		}
+	}
+	return all
 }
 
 // dial connects to a RabbitMQ as a relay does.
@@ -141,7 +160,7 @@ func (s *session) hangUp(ctx context.Context) {
 	if !failed {
 		s.work.Wait()
 	}
-	for _, conn := range []*amqp.Connection{s.publishing, s.consuming} {
+	for _, conn := range s.connections() {
 		if err := conn.CloseDeadline(time.Now().Add(farewell)); err != nil && !failed {
 			s.r.log.Warn("connection not closed in order", "err", err)
 		}
@@ -150,7 +169,7 @@ func (s *session) hangUp(ctx context.Context) {
 }
 
 func (s *session) begin(ctx context.Context) error {
-	for _, conn := range []*amqp.Connection{s.consuming, s.publishing} {
+	for _, conn := range s.connections() {
 		s.watchConnection(ctx, conn)
 	}
 	if err := s.guard.check(ctx); err != nil {
@@ -169,7 +188,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	s.r.stamping.Store(stamping)
-	turner, err := s.newWorker(window)
+	turner, err := s.newWorker(s.publishing)
 	if err != nil {
 		return err
 	}
@@ -217,7 +236,7 @@ func (s *session) beginIntake(ctx context.Context) error {
 			return arrive(d, now, s.r.identity(d))
 		},
 	} {
-		w, err := s.newWorker(window)
+		w, err := s.newWorker(s.publishing)
 		if err != nil {
 			return err
 		}

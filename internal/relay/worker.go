@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/duepost/duepost/internal/relay/topology"
 )
 
@@ -52,9 +54,9 @@ type worker struct {
 	open map[string]*source // finite sources, by queue, and their untilMillis
 }
 
-// newWorker makes a worker with at most window messages on their way.
-func (s *session) newWorker(window int) (*worker, error) {
-	outlet, err := newOutlet(s.publishing, window)
+// newWorker makes a worker that publishes on a connection.
+func (s *session) newWorker(on *amqp.Connection) (*worker, error) {
+	outlet, err := newOutlet(on, window)
 	if err != nil {
 		return nil, err
 	}
