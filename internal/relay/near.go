@@ -36,8 +36,14 @@ type near struct {
 }
 
 // beginNear consumes the finest level: at once what may be overdue, then what comes near. Seconds that
-// are too full are cut by the worker turner.
+// are too full are cut by the worker turner. All queues of the level are made before: RabbitMQ makes
+// none, and takes long to say so, while a node is away.
 func (s *session) beginNear(ctx context.Context, turner *worker) error {
+	for number := range int64(ring) {
+		if err := s.ensure(slot{0, number}); err != nil {
+			return err
+		}
+	}
 	w, err := s.newWorker(s.releasing)
 	if err != nil {
 		return err
