@@ -31,11 +31,12 @@ const (
 
 // item is a message that a worker has taken out of a queue and not yet acknowledged there.
 type item struct {
-	from  *source
-	tag   uint64
-	came  uint64 // counts what the worker got
-	at    int64  // when it may go next, in milliseconds since 1970
-	tries int    // how often it did not go
+	from   *source
+	tag    uint64
+	came   uint64 // counts what the worker got
+	at     int64  // when it may go next, in milliseconds since 1970
+	tries  int    // how often it did not go
+	sentAt int64  // when it was sent last
 	// urgent lets it go before those that may go, too, and are not.
 	urgent bool
 

@@ -22,13 +22,14 @@ type result struct {
 	outcome outcome
 }
 
-// outlet publishes messages and tells what became of each, in the order of publishing. Its send is
-// for one goroutine.
+// outlet publishes messages and tells what became of each, as RabbitMQ answers: a queue that does not
+// answer holds up nobody else. Its send is for one goroutine.
 type outlet struct {
-	ch      *amqp.Channel
-	sent    chan sending
-	returns chan amqp.Return
-	results chan result
+	ch       *amqp.Channel
+	answered chan sending
+	returns  chan amqp.Return
+	results  chan result
+	ended    chan struct{} // closed when run has ended
 }
 
 type sending struct {
@@ -36,8 +37,8 @@ type sending struct {
 	confirm *amqp.DeferredConfirmation
 }
 
-// newOutlet opens a channel for publishing. No more than window messages may be on their way: then
-// neither send nor the answers ever wait for their reader.
+// newOutlet opens a channel for publishing. Returns must have room for all that are on their way, so that
+// the client library never waits for their reader.
 func newOutlet(conn *amqp.Connection, window int) (*outlet, error) {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -47,8 +48,8 @@ func newOutlet(conn *amqp.Connection, window int) (*outlet, error) {
 		return nil, fmt.Errorf("select confirms: %w", err)
 	}
 	return &outlet{
-		ch: ch, sent: make(chan sending, window), results: make(chan result, window),
-		returns: ch.NotifyReturn(make(chan amqp.Return, window)),
+		ch: ch, answered: make(chan sending, window), results: make(chan result, window),
+		returns: ch.NotifyReturn(make(chan amqp.Return, window)), ended: make(chan struct{}),
 	}, nil
 }
 
@@ -58,33 +59,23 @@ func (o *outlet) send(it *item, exchange, key string, p amqp.Publishing) error {
 	if err != nil {
 		return fmt.Errorf("publish to exchange %q: %w", exchange, err)
 	}
-	o.sent <- sending{it, confirm}
+	go func() {
+		<-confirm.Done() // also when the channel ends
+		select {
+		case o.answered <- sending{it, confirm}:
+		case <-o.ended:
+		}
+	}()
 	return nil
 }
 
-// run waits for answers until ctx ends. A channel that ends leaves what is on its way unanswered:
+// run passes answers on until ctx ends. A channel that ends leaves what is on its way unanswered:
 // the client library says then that it was refused, which is not known, so run looks first.
 func (o *outlet) run(ctx context.Context) error {
+	defer close(o.ended)
 	returned := map[string]bool{} // ids, of messages that are not answered yet
 	closed := o.ch.NotifyClose(make(chan *amqp.Error, 1))
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case s := <-o.sent:
-			if err := o.await(ctx, s, returned, closed); err != nil {
-				return err
-			}
-		case err := <-closed:
-			return endOf("publishing", err)
-		}
-	}
-}
-
-// await waits for the answer to one. RabbitMQ returns a message before it confirms it, and the
-// client library passes both on in their order. [rmq confirms]
-func (o *outlet) await(ctx context.Context, s sending, returned map[string]bool, closed <-chan *amqp.Error) error {
-	for done := false; !done; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -93,10 +84,22 @@ func (o *outlet) await(ctx context.Context, s sending, returned map[string]bool,
 				return endOf("publishing", <-closed)
 			}
 			note(returned, r)
-		case <-s.confirm.Done():
-			done = true
+		case s := <-o.answered:
+			if !s.confirm.Acked() && o.ch.IsClosed() {
+				return endOf("publishing", <-closed)
+			}
+			if err := o.pass(ctx, s, returned, closed); err != nil {
+				return err
+			}
+		case err := <-closed:
+			return endOf("publishing", err)
 		}
 	}
+}
+
+// pass passes one answer on. RabbitMQ returns a message before it confirms it, and the client library
+// passes both on in their order. [rmq confirms]
+func (o *outlet) pass(ctx context.Context, s sending, returned map[string]bool, closed <-chan *amqp.Error) error {
 	for more := true; more; {
 		select {
 		case r, ok := <-o.returns:
@@ -108,9 +111,6 @@ func (o *outlet) await(ctx context.Context, s sending, returned map[string]bool,
 			more = false
 		}
 	}
-	if !s.confirm.Acked() && o.ch.IsClosed() {
-		return endOf("publishing", <-closed)
-	}
 	answer := result{s.item, taken}
 	switch {
 	case !s.confirm.Acked():
@@ -119,7 +119,10 @@ func (o *outlet) await(ctx context.Context, s sending, returned map[string]bool,
 		answer.outcome = unrouted
 	}
 	delete(returned, s.item.id)
-	o.results <- answer
+	select {
+	case o.results <- answer:
+	case <-ctx.Done():
+	}
 	return nil
 }
 

@@ -50,6 +50,8 @@ type Relay struct {
 	// stamping is whether RabbitMQ notes when it accepts a message, found out by each session.
 	stamping atomic.Bool
 
+	stalls stalls
+
 	hold      int           // of cfg
 	lookEvery time.Duration // at the policies
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -43,8 +44,9 @@ type session struct {
 	consuming             *amqp.Connection
 	publishing, releasing *amqp.Connection
 
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup
+	cancel  context.CancelCauseFunc
+	work    sync.WaitGroup
+	blocked atomic.Int32 // connections that RabbitMQ does not read from, for want of memory or disk
 
 	mu        sync.Mutex      // guards what follows
 	queues    map[string]bool // of the wheel, known to be there
@@ -131,7 +133,14 @@ func (s *session) start(f func() error) {
 //  4. Then come the intake and the rescue.
 func (s *session) run(ctx context.Context) error {
 	ctx, s.cancel = context.WithCancelCause(ctx)
+	// RabbitMQ may answer nothing, for want of memory or disk.
+	giveUp := context.AfterFunc(ctx, func() {
+		for _, conn := range s.connections() {
+			conn.CloseDeadline(time.Now()) // the error is that of what waits
+		}
+	})
 	begun := s.begin(ctx)
+	giveUp()
 	if begun != nil {
 		s.cancel(begun)
 	} else {
@@ -158,7 +167,7 @@ func hasFailed(ctx context.Context) bool {
 func (s *session) hangUp(ctx context.Context) {
 	failed := hasFailed(ctx)
 	if !failed {
-		s.work.Wait()
+		s.await(2 * farewell)
 	}
 	for _, conn := range s.connections() {
 		if err := conn.CloseDeadline(time.Now().Add(farewell)); err != nil && !failed {
@@ -168,7 +177,19 @@ func (s *session) hangUp(ctx context.Context) {
 	s.work.Wait()
 }
 
+// await waits for the workers, but no longer than limit: RabbitMQ may not read what they publish.
+func (s *session) await(limit time.Duration) {
+	done := make(chan struct{})
+	go func() { defer close(done); s.work.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(limit):
+		s.r.log.Warn("RabbitMQ does not take what is on its way, it is given up and comes again")
+	}
+}
+
 func (s *session) begin(ctx context.Context) error {
+	s.r.stalls.begin()
 	for _, conn := range s.connections() {
 		s.watchConnection(ctx, conn)
 	}
@@ -176,7 +197,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	s.start(func() error { return s.watch(ctx) })
-	if err := topology.DeclareShared(s.publishing); err != nil {
+	if err := topology.DeclareShared(s.consuming); err != nil {
 		return err
 	}
 	var err error
@@ -205,14 +226,33 @@ func (s *session) begin(ctx context.Context) error {
 // watchConnection ends the session when a connection ends.
 func (s *session) watchConnection(ctx context.Context, conn *amqp.Connection) {
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	s.start(func() error {
-		select {
-		case err := <-closed:
-			return endOf("connection", err)
-		case <-ctx.Done():
-			return nil
+		for {
+			select {
+			case err := <-closed:
+				return endOf("connection", err)
+			case b, ok := <-blocked:
+				if !ok {
+					return endOf("connection", <-closed)
+				}
+				s.block(b)
+			case <-ctx.Done():
+				return nil
+			}
 		}
 	})
+}
+
+// block notes that RabbitMQ stops reading what a connection publishes, or goes on.
+func (s *session) block(b amqp.Blocking) {
+	if b.Active {
+		s.blocked.Add(1)
+		s.r.log.Warn("RabbitMQ takes no messages for now; all wait where they are", "reason", b.Reason)
+		return
+	}
+	s.blocked.Add(-1)
+	s.r.log.Info("RabbitMQ takes messages again")
 }
 
 // serve runs a worker with its outlet. The outlet goes on while the worker finishes.
@@ -261,7 +301,7 @@ func (s *session) ensure(at slot) error {
 	if known {
 		return nil
 	}
-	if err := topology.DeclareWheelQueue(s.publishing, name); err != nil {
+	if err := topology.DeclareWheelQueue(s.consuming, name); err != nil {
 		return err
 	}
 	s.know(name, true)
@@ -295,7 +335,7 @@ func (s *session) obstacle(it *item) (string, error) {
 	if known {
 		return "", nil
 	}
-	found, err := topology.HasExchange(s.publishing, name)
+	found, err := topology.HasExchange(s.consuming, name)
 	if err != nil {
 		return "", err
 	}

@@ -41,14 +41,16 @@ type worker struct {
 	in     chan arrival
 	held   atomic.Int64 // messages taken in and not handed on yet, and those that sources expect
 
-	waiting  waiting
-	came     uint64
-	underway int
-	window   int
-	ahead    time.Duration    // by how much a message may go before its time if there are many
-	dirty    map[*source]bool // sources with something to acknowledge
-	untold   int              // how many are done and not acknowledged, in order
-	tellAt   int64            // when they will be, if there are any
+	waiting waiting
+	came    uint64
+	flying  map[*item]struct{} // messages on their way that count towards the window
+	stuck   int                // those that do not any more
+	heard   int64              // when RabbitMQ answered last, in milliseconds since 1970
+	window  int
+	ahead   time.Duration    // by how much a message may go before its time if there are many
+	dirty   map[*source]bool // sources with something to acknowledge
+	untold  int              // how many are done and not acknowledged, in order
+	tellAt  int64            // when they will be, if there are any
 
 	mu   sync.Mutex         // guards what follows
 	open map[string]*source // finite sources, by queue, and their untilMillis
@@ -62,7 +64,7 @@ func (s *session) newWorker(on *amqp.Connection) (*worker, error) {
 	}
 	return &worker{
 		s: s, outlet: outlet, window: window, in: make(chan arrival),
-		open: map[string]*source{}, dirty: map[*source]bool{},
+		open: map[string]*source{}, dirty: map[*source]bool{}, flying: map[*item]struct{}{},
 	}, nil
 }
 
@@ -121,7 +123,7 @@ func (w *worker) run(ctx context.Context) error {
 	defer timer.Stop()
 	tick := time.NewTicker(openHead)
 	defer tick.Stop()
-	defer func() { w.s.r.stats.Held.Add(-int64(w.waiting.len() + w.underway)) }()
+	defer func() { w.s.r.stats.Held.Add(-int64(w.waiting.len() + len(w.flying) + w.stuck)) }()
 	for {
 		if err := w.sendDue(); err != nil {
 			return err
@@ -157,8 +159,11 @@ func (w *worker) run(ctx context.Context) error {
 // arm sets the timer to the next message that may go.
 func (w *worker) arm(timer *time.Timer) {
 	sleep := longestSleep
-	if at, ok := w.waiting.next(); ok && w.underway < w.window {
+	if at, ok := w.waiting.next(); ok && len(w.flying) < w.window {
 		sleep = min(sleep, time.Until(time.UnixMilli(at)))
+	}
+	if w.s.blocked.Load() > 0 {
+		sleep = openHead
 	}
 	if w.untold > 0 {
 		sleep = min(sleep, time.Until(time.UnixMilli(w.tellAt)))
@@ -231,7 +236,7 @@ func (w *worker) round() error {
 	for _, src := range w.idle(w.s.now()) {
 		w.leave(src)
 	}
-	return nil
+	return w.lookForStalls()
 }
 
 // idle are the finite sources that may be left. One that is quiet is not expected to bring what was
@@ -257,7 +262,7 @@ func (w *worker) sendDue() error {
 	if w.waiting.len() >= gatherMost {
 		ahead = w.ahead.Milliseconds()
 	}
-	for w.underway < w.window {
+	for len(w.flying) < w.window && w.s.blocked.Load() == 0 {
 		it := w.waiting.take(w.s.now() + ahead)
 		if it == nil {
 			return nil
@@ -272,7 +277,8 @@ func (w *worker) sendDue() error {
 // send publishes a message where it has to go now.
 func (w *worker) send(it *item) error {
 	now := w.s.now()
-	w.underway++
+	w.flying[it] = struct{}{}
+	it.sentAt = now
 	if it.reason == "" && it.due <= now {
 		reason, err := w.s.obstacle(it)
 		if err != nil {
@@ -284,12 +290,15 @@ func (w *worker) send(it *item) error {
 	case it.reason != "":
 		it.to = parking
 		return w.outlet.send(it, "", topology.Parked, it.parked())
-	case it.due <= now:
+	case it.due <= now && !w.isSetBack(it):
 		it.to = release
 		return w.outlet.send(it, it.dueExchange(), it.key, it.released())
 	}
 	slot := slotFor(it.due, now)
-	if it.cut {
+	switch {
+	case it.due <= now:
+		slot = slotFor(now+setBack.Milliseconds(), now)
+	case it.cut:
 		slot = fineSlot(it.due)
 	}
 	if err := w.s.ensure(slot); err != nil {
@@ -301,8 +310,8 @@ func (w *worker) send(it *item) error {
 
 // answered goes on with a message after the answer to its publish.
 func (w *worker) answered(r result) {
-	w.underway--
 	it, now := r.item, w.s.now()
+	w.landed(it, now)
 	switch {
 	case r.outcome == taken:
 		w.held.Add(-1)
@@ -325,6 +334,19 @@ func (w *worker) answered(r result) {
 		it.tries++
 	}
 	w.waiting.add(it)
+}
+
+// landed notes that RabbitMQ has answered for a message.
+func (w *worker) landed(it *item, nowMillis int64) {
+	if _, ok := w.flying[it]; ok {
+		delete(w.flying, it)
+	} else {
+		w.stuck--
+	}
+	w.heard = nowMillis
+	if it.to == release && w.s.r.stalls.answers(it.place()) {
+		w.s.r.log.Info("answers again", "exchange", it.dueExchange(), "key", it.key)
+	}
 }
 
 // tellInTime acknowledges what is done if it is time or there is much.
@@ -357,7 +379,7 @@ func (w *worker) tell() error {
 func (w *worker) finish() error {
 	late := time.NewTimer(farewell)
 	defer late.Stop()
-	for w.underway > 0 {
+	for len(w.flying) > 0 {
 		select {
 		case r := <-w.outlet.results:
 			w.answered(r)
