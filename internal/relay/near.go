@@ -71,13 +71,16 @@ func (n *near) run(ctx context.Context) error {
 	turn, sweep := time.NewTicker(nearEvery), time.NewTicker(nearSweepEvery)
 	defer turn.Stop()
 	defer sweep.Stop()
+	clock := newClockWatch(n.s.r.clock)
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-turn.C:
-			err = n.turn(ctx)
+			if err = clock.look(); err == nil {
+				err = n.turn(ctx)
+			}
 		case <-sweep.C:
 			err = n.sweep(ctx, probePrefetch)
 		}

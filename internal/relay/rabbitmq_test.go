@@ -72,10 +72,15 @@ func startRelay(t *testing.T, url string) (r *Relay, stop func()) {
 
 func startRelayWith(t *testing.T, cfg Config) (r *Relay, stop func()) {
 	t.Helper()
+	return startRelayAt(t, cfg, time.Now)
+}
+
+func startRelayAt(t *testing.T, cfg Config, clock func() time.Time) (r *Relay, stop func()) {
+	t.Helper()
 	ready := make(chan struct{}, 1)
 	cfg.Ready, cfg.Log = ready, slog.New(slog.NewTextHandler(t.Output(), nil))
 	r = New(cfg)
-	r.lookEvery = time.Second
+	r.lookEvery, r.clock = time.Second, clock
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()

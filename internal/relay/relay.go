@@ -51,6 +51,7 @@ type Relay struct {
 	stamping atomic.Bool
 
 	stalls stalls
+	clock  func() time.Time
 
 	hold      int           // of cfg
 	lookEvery time.Duration // at the policies
@@ -62,7 +63,7 @@ const defaultHold, leastHold, mostHold = 100_000, 1000, nearShares * maxPrefetch
 
 // New makes a relay. It does nothing before Run.
 func New(cfg Config) *Relay {
-	r := &Relay{cfg: cfg, log: cfg.Log, lookEvery: lookEvery, hold: defaultHold}
+	r := &Relay{cfg: cfg, log: cfg.Log, lookEvery: lookEvery, hold: defaultHold, clock: time.Now}
 	if cfg.Hold != 0 {
 		r.hold = min(max(cfg.Hold, leastHold), mostHold)
 	}

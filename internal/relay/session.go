@@ -113,7 +113,7 @@ func dial(url, name string) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-func (s *session) now() int64 { return time.Now().UnixMilli() }
+func (s *session) now() int64 { return s.r.clock().UnixMilli() }
 
 // start runs f; its error ends the session.
 func (s *session) start(f func() error) {

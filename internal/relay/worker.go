@@ -160,16 +160,18 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) arm(timer *time.Timer) {
 	sleep := longestSleep
 	if at, ok := w.waiting.next(); ok && len(w.flying) < w.window {
-		sleep = min(sleep, time.Until(time.UnixMilli(at)))
+		sleep = min(sleep, w.until(at))
 	}
 	if w.s.blocked.Load() > 0 {
 		sleep = openHead
 	}
 	if w.untold > 0 {
-		sleep = min(sleep, time.Until(time.UnixMilli(w.tellAt)))
+		sleep = min(sleep, w.until(w.tellAt))
 	}
 	timer.Reset(max(sleep, 0))
 }
+
+func (w *worker) until(millis int64) time.Duration { return time.UnixMilli(millis).Sub(w.s.r.clock()) }
 
 // arrived takes a delivery in.
 func (w *worker) arrived(a arrival) error {
