@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -55,6 +56,8 @@ const noManagement = "none"
 // relayRunCmd is the relay itself, and its gateway.
 type relayRunCmd struct {
 	VHosts []string `name:"vhost" sep:"none" placeholder:"NAME" help:"A virtual host to work in, instead of that of the URL; may be repeated; all for every one."`
+
+	Exchanges string `name:"exchanges" placeholder:"FILE" help:"A YAML file of delayed exchanges, which are declared if they are not there."`
 
 	HTTP string `name:"http" placeholder:"HOST:PORT" help:"Answer /health/live, /health/ready, /metrics and /api/relay/status there, to everybody who asks; nowhere unless set."`
 	Hold int    `name:"hold" default:"100000" placeholder:"N" help:"About how many messages to hold in memory at most, of those that are due in the next seconds; 1,000 to 300,000."`
@@ -112,6 +115,15 @@ func (c *relayRunCmd) Run(ctx context.Context, p process, in *relayCmd) error {
 // fleet makes the relays.
 func (c *relayRunCmd) fleet(in *relayCmd, log *slog.Logger) (*relay.Fleet, error) {
 	cfg := relay.Config{URLs: in.RabbitMQ, Management: in.Management, Hold: c.Hold, Log: log}
+	if c.Exchanges != "" {
+		text, err := os.ReadFile(c.Exchanges)
+		if err == nil {
+			cfg.Exchanges, err = topology.ReadKept(text)
+		}
+		if err != nil {
+			return nil, &usageError{fmt.Errorf("--exchanges %s: %w", c.Exchanges, err), "docs/RELAY.md shows such a file"}
+		}
+	}
 	if in.Management == noManagement {
 		cfg.Management = ""
 		log.Warn("policies are not looked at: one that acts on the relay's queues loses messages",

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/duepost/duepost/internal/relay/topology"
 )
 
 // Config is what a relay needs.
@@ -22,6 +24,8 @@ type Config struct {
 	// Hold is about how many messages the relay holds in memory, of those that are due in the next
 	// seconds; 0 means 100,000, the least is 1,000.
 	Hold int
+	// Exchanges are delayed exchanges that each session declares when it begins.
+	Exchanges []topology.Kept
 	// Log is nil for none.
 	Log *slog.Logger
 	// Ready, if not nil, gets a value, if there is room for it, whenever a session begins to work.

@@ -197,7 +197,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	s.start(func() error { return s.watch(ctx) })
-	if err := topology.DeclareShared(s.consuming); err != nil {
+	if err := s.declare(); err != nil {
 		return err
 	}
 	var err error
@@ -221,6 +221,22 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	return s.beginIntake(ctx)
+}
+
+// declare makes what all delayed exchanges share, and those that are to be kept.
+func (s *session) declare() error {
+	if err := topology.DeclareShared(s.consuming); err != nil {
+		return err
+	}
+	for _, x := range s.r.cfg.Exchanges {
+		if x.VHost != "" && x.VHost != s.guard.vhost {
+			continue
+		}
+		if err := topology.DeclareExchange(s.consuming, x.Exchange); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchConnection ends the session when a connection ends.

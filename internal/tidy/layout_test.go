@@ -11,12 +11,13 @@ const (
 	hdr        = "github.com/HdrHistogram/hdrhistogram-go"
 	regexp2    = "github.com/dlclark/regexp2"
 	prometheus = "github.com/prometheus/client_golang"
+	yaml       = "go.yaml.in/yaml/v3"
 )
 
 // allowedModules are the direct dependencies that go.mod may have. docs/decisions says why
 // each is there; a new one needs the same.
 func allowedModules() []string {
-	return []string{amqpClient, kong, goCmp, xSys, hdr, regexp2 + "/v2", prometheus}
+	return []string{amqpClient, kong, goCmp, xSys, hdr, regexp2 + "/v2", prometheus, yaml}
 }
 
 // maxModules is how many direct dependencies we allow ourselves.
@@ -65,7 +66,7 @@ func layout() map[string][]string {
 		"internal/oncetest":       {"once"},
 		"internal/relay":          with(internal("amqp", "headers", "management", "relay/topology"), amqpClient),
 		"internal/relay/admin":    with(internal("management", "relay", "relay/topology"), prometheus),
-		"internal/relay/topology": with(internal("headers", "management", "pattern"), amqpClient),
+		"internal/relay/topology": with(internal("headers", "management", "pattern"), amqpClient, yaml),
 		"internal/gateway":        with(internal("amqp", "headers", "relay/topology", "wire"), amqpClient),
 		"internal/config":         {},
 		"internal/dashboard":      {},
