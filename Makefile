@@ -69,8 +69,8 @@ e2e: ## the black-box suites: programs in five languages against the real binary
 
 gateway: PACKAGES = ./internal/gateway ./e2e/gateway
 gateway: ## the gateway, also in front of RabbitMQ 3.10, where it is installed, and 4.3
-	$(GO) vet -tags gateway ./e2e
-	$(call tests,-count 1 -timeout 5m)
+	$(GO) vet -tags gateway ./e2e ./internal/gateway
+	$(call tests,-tags gateway -count 1 -timeout 5m)
 	$(GO) test -tags gateway -count 1 -timeout 5m -run TestThroughTheGateway ./e2e
 	$(GO) run ./e2e/conformance -rabbitmq all
 
