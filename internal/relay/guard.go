@@ -92,7 +92,7 @@ func (s *session) watch(ctx context.Context) error {
 	defer look.Stop()
 	last := ""
 	for {
-		err := s.guard.look(ctx)
+		err := errors.Join(s.guard.look(ctx), s.repair(ctx))
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -115,4 +115,17 @@ func (s *session) watch(ctx context.Context) error {
 		case <-look.C:
 		}
 	}
+}
+
+// repair puts back what somebody has taken away, as far as it can be.
+func (s *session) repair(ctx context.Context) error {
+	if s.guard.api == nil {
+		return nil
+	}
+	names, err := topology.Repair(ctx, s.consuming, s.guard.api, s.guard.vhost)
+	if len(names) > 0 {
+		s.r.log.Error("the bindings of delayed exchanges to the intake were gone, and messages went past their delay",
+			"exchanges", names)
+	}
+	return err
 }

@@ -3,8 +3,12 @@ package topology
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/duepost/duepost/internal/management"
 )
@@ -75,6 +79,42 @@ func ForeignBindings(ctx context.Context, api *management.Client, vhost string) 
 		}
 	}
 	return found, nil
+}
+
+// Repair binds delayed exchanges to the intake again that are not, because somebody has deleted the intake
+// or the binding: what asks for a delay would go past it. It returns their names. An exchange whose
+// other half is gone, with its bindings, is an error that says so.
+func Repair(ctx context.Context, conn *amqp.Connection, api *management.Client, vhost string) (repaired []string, err error) {
+	delayed, err := Delayed(ctx, api, vhost)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	for _, x := range delayed {
+		var all []Binding
+		path := "exchanges/" + management.Path(vhost, x.Name) + "/bindings/source"
+		if err := ask(ctx, api, path, &all); err != nil {
+			return repaired, fmt.Errorf("look at bindings of exchange %q: %w", x.Name, err)
+		}
+		if !slices.ContainsFunc(all, func(b Binding) bool { return b.Kind == "queue" && b.Destination == Intake }) {
+			if err := Attach(conn, x.Name); err != nil {
+				faults = append(faults, err)
+				continue
+			}
+			repaired = append(repaired, x.Name)
+		}
+		var there *management.Refusal
+		var due struct{ Name string }
+		err := ask(ctx, api, "exchanges/"+management.Path(vhost, DueExchange(x.Name)), &due)
+		switch {
+		case errors.As(err, &there) && there.Code == http.StatusNotFound:
+			faults = append(faults, fmt.Errorf("exchange %q is gone with its bindings: duepost relay exchange declare %s --type %s, and bind again",
+				DueExchange(x.Name), x.Name, x.Type))
+		case err != nil:
+			faults = append(faults, fmt.Errorf("look at exchanges: %w", err))
+		}
+	}
+	return repaired, errors.Join(faults...)
 }
 
 // MoveBinding moves a binding of a delayed exchange to where it belongs: the exchange from which what is

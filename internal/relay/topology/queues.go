@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,8 +17,14 @@ func DeclareShared(conn *amqp.Connection) error {
 		return err
 	}
 	return onChannel(conn, func(ch *amqp.Channel) error {
-		version := amqp.Table{"x-duepost-version": int32(Version)}
+		// Of an exchange's arguments RabbitMQ compares this one only. It is never used: the rescue is bound.
+		version := amqp.Table{argAlternate: fmt.Sprint(Prefix, "version.", Version)}
 		if err := ch.ExchangeDeclare(Rescue, amqp.ExchangeFanout, true, false, false, false, version); err != nil {
+			var said *amqp.Error
+			if errors.As(err, &said) && said.Code == amqp.PreconditionFailed {
+				return fmt.Errorf("declare exchange %q: relays of another version work here, this one is of layout %d: %w",
+					Rescue, Version, err)
+			}
 			return fmt.Errorf("declare exchange %q: %w", Rescue, err)
 		}
 		for _, q := range []struct {
