@@ -142,7 +142,7 @@ func isFileSetting(f *kong.Flag) bool {
 
 // isClientSetting tells the flags that lead clients and operators to a broker.
 func isClientSetting(f *kong.Flag) bool {
-	return slices.Contains([]string{"url", "api-url", "user", "password"}, f.Name)
+	return slices.Contains([]string{"url", "api-url", "user", "password", "rabbitmq", "management"}, f.Name)
 }
 
 // name gives every flag of serve, and those that lead to a broker, its environment variable.

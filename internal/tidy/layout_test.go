@@ -24,7 +24,7 @@ func allowedModules() []string {
 const maxModules = 8
 
 // testModules may be used by any test.
-func testModules() []string { return []string{goCmp, amqpClient} }
+func testModules() []string { return []string{goCmp, amqpClient, yaml} }
 
 // layout says for each package what it may import besides the standard library: packages of
 // this module by directory ("" is the root package), other modules by path. Tests are free
