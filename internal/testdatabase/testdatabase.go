@@ -69,7 +69,7 @@ func MariaDB(t *testing.T) *Server {
 	s := newServer(t, "mysql")
 	s.Socket = filepath.Join(s.Dir, "socket")
 	data := filepath.Join(s.Dir, "data")
-	options := []string{"--no-defaults", "--datadir=" + data, "--innodb-flush-log-at-trx-commit=2",
+	options := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + s.Dir, "--innodb-flush-log-at-trx-commit=2",
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"}
 	s.run(t, requirement.Tool(t, "mariadb-install-db", "apt-get install mariadb-server"), append(options,
 		"--auth-root-authentication-method=normal", "--skip-test-db")...)
