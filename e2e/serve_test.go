@@ -50,8 +50,11 @@ func TestServeRefuses(t *testing.T) {
 	flags := func(b *broker, flag, value string) []string {
 		args := append([]string(nil), b.args...)
 		for i, arg := range args {
-			if arg == flag {
+			switch arg {
+			case flag:
 				args[i+1] = value
+			case "--amqp-addr", "--http-addr": // nobody else may have taken it meanwhile
+				args[i+1] = "127.0.0.1:0"
 			}
 		}
 		return args
