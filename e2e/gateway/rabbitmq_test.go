@@ -271,11 +271,11 @@ func (r *rig) largeBodies(t *testing.T) {
 
 // heartbeats lets a client be silent for longer than either side suffers without any.
 func (r *rig) heartbeats(t *testing.T) {
-	closed := r.connectWith(t, "guest", time.Second).NotifyClose(make(chan *amqp.Error, 1))
+	closed := r.connectWith(t, "guest", 3*time.Second).NotifyClose(make(chan *amqp.Error, 1))
 	select {
 	case err := <-closed:
 		t.Errorf("connection closed: %v", err)
-	case <-time.After(4 * time.Second):
+	case <-time.After(12 * time.Second):
 	}
 }
 
