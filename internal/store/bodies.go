@@ -65,7 +65,6 @@ type bodies struct {
 	bytes    map[uint32]uint64       // of what waits, by exchange
 	dead     []*body
 	sealed   []*bodyFile // to be cut to their length
-	owner    Owner       // to be asked once about what recovery found
 	rescued  []uint64    // entries whose claims recovery found in runs only; the log does not have them yet
 	found    []*bodyFile // by recovery: the gaps between their bodies are not given back yet
 }

@@ -26,7 +26,6 @@ func (b *bodies) run() {
 			retry.Reset(b.log.o.SpaceRetry)
 		}
 		b.seal()
-		b.askOwner()
 		if err := b.collect(); err != nil && !errors.Is(err, ErrClosed) {
 			b.log.logger.Warn("cannot give back space of large messages", "err", err)
 		}
@@ -70,17 +69,15 @@ func (b *bodies) seal() {
 }
 
 // askOwner ends the claims of positions that recovery found and that the owner let
-// go of without a word, which it may do before it is known to the store.
-func (b *bodies) askOwner() {
+// go of without a word, which it may do before it is known to the store. It is asked
+// before it goes on: what it lets go of afterwards it tells, and where that cannot
+// be logged the message comes back, and needs its body.
+func (b *bodies) askOwner(owner Owner) {
 	b.mu.Lock()
-	owner := b.owner
-	b.owner = nil
 	var held []Target
-	if owner != nil {
-		for queue, q := range b.queues {
-			for pos := range q {
-				held = append(held, Target{queue, pos})
-			}
+	for queue, q := range b.queues {
+		for pos := range q {
+			held = append(held, Target{queue, pos})
 		}
 	}
 	b.mu.Unlock()
@@ -89,13 +86,6 @@ func (b *bodies) askOwner() {
 			b.settled(t.Queue, t.Pos)
 		}
 	}
-}
-
-// setOwner has the owner asked.
-func (b *bodies) setOwner(o Owner) {
-	b.mu.Lock()
-	b.owner = o
-	b.mu.Unlock()
 	wake(b.kick)
 }
 

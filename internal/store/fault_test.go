@@ -27,11 +27,13 @@ func TestFaultEverywhere(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t, seed, tiny())
 					defer func() { r.s.Abandon() }()
+					defer func() {
+						if t.Failed() {
+							t.Logf("%v at the %dth %s", fault, at, call)
+						}
+					}()
 					more = r.fault(call, fault, at)
 				})
-				if t.Failed() {
-					t.Fatalf("seed %d: %q at the %dth %s", seed, fault, at, call)
-				}
 			}
 		}
 	}

@@ -57,10 +57,11 @@ func (s *Store) Wait(ctx context.Context, lsn LSN) error {
 	}
 }
 
-// SetOwner names who answers for the queues. Cleaning begins then.
+// SetOwner names who answers for the queues, and asks it for what recovery found: it must
+// have taken that over. Cleaning begins then.
 func (s *Store) SetOwner(o Owner) {
+	s.bodies.askOwner(o)
 	s.cleaner.setOwner(o)
-	s.bodies.setOwner(o)
 }
 
 // Err returns why the store has stopped confirming, or nil.
